@@ -94,7 +94,7 @@ int main(void)
 
 	leave(s, f, "ann");
 	must(percpu_segment_release_removed(s), s,
-	     "to quiesce"); /* no thread has that handle any more */
+	     "to release removed series"); /* no thread has that handle any more */
 	percpu_counter_add(bytes_of(s, f, "ed"), 7);
 	late += show(s, f, "ed");
 	percpu_segment_close(s);

@@ -42,7 +42,7 @@ static void start_extrema(struct percpu_block *b)
 	if (!percpu_pair_is_atomic())
 		c->flags |= JOURNAL;
 	/* New cells are of epoch 0. */
-	c->settled = c->epoch = PERCPU_EXTREMES;
+	c->outcome = c->epoch = PERCPU_EXTREMES;
 }
 
 static void complete_extrema(struct percpu_block *b)

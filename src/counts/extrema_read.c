@@ -3,13 +3,13 @@
  * extrema_read.c - reading and resetting minima and maxima.
  *
  * A reset begins the next epoch and fences. After the fence no sequence stores to the epoch that
- * ended, and the reset reads what was observed in it. "settled" is the state of that epoch:
+ * ended, and the reset reads what was observed in it. "outcome" is the state of that epoch:
  *
  *	DONE	the current epoch: a reset may begin the next epoch
  *	OPEN	the epoch before: the reset that ended it may take its extremes
  *	BACK	OPEN + GIVEN_BACK: that reset may not; the current epoch gets the extremes
  *
- * A reset ends when it swaps "settled" from OPEN to DONE. A thread that wants to reset may find
+ * A reset ends when it swaps "outcome" from OPEN to DONE. A thread that wants to reset may find
  * OPEN: another reset is half done, because its thread was killed, stopped or got an error. It
  * then swaps OPEN for BACK, observes the extremes of the ended epoch in the current epoch, and
  * swaps BACK for DONE. Several threads may do that at once, because an observation that is made
@@ -206,16 +206,16 @@ static bool advance(uint64_t *word, uint64_t expected, uint64_t v)
 
 /* Give the extremes that an unfinished reset left to the current epoch. Returns 0 or -errno. */
 static int give_back(const struct percpu_extrema *x, struct percpu_extrema_control *c,
-		     uint64_t epoch, uint64_t settled)
+		     uint64_t epoch, uint64_t outcome)
 {
 	struct extremes r;
 	int e;
 
-	if (settled == epoch - PERCPU_EXTREMES) {
+	if (outcome == epoch - PERCPU_EXTREMES) {
 		PERCPU_STEP("extrema: to be given back");
-		if (!advance(&c->settled, settled, settled + GIVEN_BACK))
+		if (!advance(&c->outcome, outcome, outcome + GIVEN_BACK))
 			return -EAGAIN;
-		settled += GIVEN_BACK;
+		outcome += GIVEN_BACK;
 		PERCPU_STEP("extrema: given back");
 	}
 	e = read_before(x, epoch, &r);
@@ -225,7 +225,7 @@ static int give_back(const struct percpu_extrema *x, struct percpu_extrema_contr
 	if (e == 0 && r.min <= r.max)
 		e = percpu_extrema_observe_in(x, epoch, r.max);
 	if (e == 0)
-		(void)advance(&c->settled, settled, epoch);
+		(void)advance(&c->outcome, outcome, epoch);
 	return e == -ESTALE ? -EAGAIN : e;
 }
 
@@ -234,8 +234,8 @@ static int try_reset(const struct percpu_extrema *x, struct extremes *ret)
 {
 	struct percpu_extrema_control *c = percpu_extrema_control(x);
 	uint64_t epoch = __atomic_load_n(&c->epoch, __ATOMIC_ACQUIRE);
-	uint64_t settled = __atomic_load_n(&c->settled, __ATOMIC_ACQUIRE), next;
-	int e = settled != epoch ? give_back(x, c, epoch, settled) : 0;
+	uint64_t outcome = __atomic_load_n(&c->outcome, __ATOMIC_ACQUIRE), next;
+	int e = outcome != epoch ? give_back(x, c, epoch, outcome) : 0;
 
 	next = epoch + PERCPU_EXTREMES;
 	PERCPU_STEP("extrema: epoch to end");
@@ -246,7 +246,7 @@ static int try_reset(const struct percpu_extrema *x, struct extremes *ret)
 	PERCPU_STEP("extrema: epoch ended");
 	e = read_before(x, next, ret);
 	PERCPU_STEP("extrema: read");
-	if (e == 0 && !advance(&c->settled, epoch, next))
+	if (e == 0 && !advance(&c->outcome, epoch, next))
 		e = -EAGAIN;
 	return e;
 }

@@ -158,7 +158,7 @@ _Static_assert(sizeof(struct percpu_ring_control) == 72, "file layout");
 /** The control block of extremes, in the bias lane at the key. */
 struct percpu_extrema_control {
 	uint64_t epoch;	  /* number of resets + 1, times PERCPU_EXTREMES */
-	uint64_t settled; /* what became of the previous epoch; see extrema_read.c */
+	uint64_t outcome; /* what became of the previous epoch; see extrema_read.c */
 	uint32_t flags;	  /* of percpu_extrema_create(); bit 31: pairs change under the journal's
 			     lock */
 	uint32_t turn;	  /* id of the thread that resets; 0: none */
@@ -338,7 +338,7 @@ struct percpu_segment_control {
 	uint32_t version;
 	uint32_t unused;
 	uint64_t generation;		       /* 1, 2, ...: resets of all objects, plus 1 */
-	uint64_t settled;		       /* the last generation whose reset is complete */
+	uint64_t completed;		       /* the last generation whose reset is complete */
 	uint64_t end;			       /* bytes of records, with the gaps between them */
 	struct percpu_segment_time started[2]; /* when generation n began: at n % 2 */
 	uint64_t changes;		       /* grows with changes of records; odd: one is in

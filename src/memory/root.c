@@ -102,7 +102,7 @@ static void recover_note(struct percpu_region *r, uint64_t *note, const uint64_t
 	if (((there ^ noted) & PERCPU_KEY_CELL) != 0 &&
 	    __atomic_load_n(note, __ATOMIC_ACQUIRE) == noted)
 		take_back(r, noted & PERCPU_KEY_CELL);
-	PERCPU_STEP("region: creation settled");
+	PERCPU_STEP("region: creation recovered");
 	__atomic_store_n(note, 0, __ATOMIC_RELEASE);
 }
 

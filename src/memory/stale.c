@@ -9,10 +9,10 @@
  * a lock is of the earlier boot, and stays there until a process marks the lock.
  *
  * - Two threads that marked locks at once could mark one that was taken meanwhile, by a thread
- *   with the same id as the dead holder. So a thread that marks holds the settler's lock in the
+ *   with the same id as the dead holder. So a thread that marks holds the recovery lock in the
  *   header. That lock may be stale itself. So half of the boot's id is beside it in the same 8
  *   bytes, and one instruction replaces both.
- * - A process that does not know its boot, or does not get the settler's lock, sets the word
+ * - A process that does not know its boot, or does not get the recovery lock, sets the word
  *   to 0 before it takes locks. The next process that knows its boot stores it, and marks no
  *   lock. So stale locks stay held until a later boot.
  * - A process without /proc does not know its boot. A process that only lacks a descriptor to
@@ -26,14 +26,14 @@ static uint32_t upper_half(uint64_t boot)
 	return (uint32_t)(boot >> 32);
 }
 
-/* Take the settler's lock. If it is of another boot, free it first. */
+/* Take the recovery lock. If it is of another boot, free it first. */
 static int lock_recovery(struct percpu_header *h, uint64_t boot, struct percpu_robust *lock)
 {
 	union percpu_recovery_lock there = { .both = __atomic_load_n(&h->recovery_lock.both,
 								     __ATOMIC_RELAXED) };
 	union percpu_recovery_lock mine = { .boot = upper_half(boot) };
 
-	PERCPU_STEP("stale: settler seen");
+	PERCPU_STEP("stale: recovery lock seen");
 	while (there.boot != mine.boot &&
 	       !__atomic_compare_exchange_n(&h->recovery_lock.both, &there.both, mine.both, false,
 					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))

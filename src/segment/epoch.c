@@ -28,7 +28,7 @@
 
 /* Hold the epoch of that number. The caller has the process lock, so that no thread forks
  * meanwhile: the child would have a descriptor or a mapping that it cannot release. */
-static int pin_epoch(const struct percpu_segment *s, uint64_t number, void **ret)
+static int lock_epoch(const struct percpu_segment *s, uint64_t number, void **ret)
 {
 	return number < EPOCHS ?
 		       percpu_descriptor_lock_mapped(s->region, FIRST_EPOCH + number, ret) :
@@ -51,7 +51,7 @@ int percpu_epoch_take(struct percpu_segment *s, void **ret)
 	int e;
 
 	percpu_process_lock();
-	e = pin_epoch(s, now, &epoch);
+	e = lock_epoch(s, now, &epoch);
 	if (e == 0 && madvise(epoch, percpu_page_size(), MADV_DONTFORK) != 0) {
 		e = percpu_errno();
 		percpu_descriptor_unlock_mapped(epoch);
@@ -82,7 +82,7 @@ int percpu_epoch_hold(struct percpu_segment *s)
 	PERCPU_STEP("epoch: loaded");
 	percpu_process_lock();
 	if (s->epoch == NULL) {
-		e = pin_epoch(s, now, &s->epoch);
+		e = lock_epoch(s, now, &s->epoch);
 		if (e == 0)
 			s->epoch_removals = now;
 	}
@@ -97,7 +97,7 @@ int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t 
 }
 
 /* Detach the handles of series that were removed up to that number. */
-static void detach_retired(struct percpu_segment *s, uint64_t removals)
+static void detach_released(struct percpu_segment *s, uint64_t removals)
 {
 	struct percpu_listed_record gone = { .handle = NULL };
 	bool found = true;
@@ -140,12 +140,13 @@ static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 	if (e != 0) {
 		e = e == -EAGAIN ? -ETIMEDOUT : e;
 		return percpu_segment_complain(
-			s, percpu_reason_set(&why, e, "quiesce: the segment could not be read"),
+			s,
+			percpu_reason_set(&why, e, "removed series: the segment could not be read"),
 			&why);
 	}
 	percpu_process_lock();
 	old = s->epoch;
-	e = pin_epoch(s, removals, &new);
+	e = lock_epoch(s, removals, &new);
 	if (e == 0) {
 		s->epoch = new;
 		s->epoch_removals = removals;
@@ -153,9 +154,9 @@ static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 	}
 	percpu_process_unlock();
 	if (e != 0)
-		return percpu_segment_complain(s, percpu_epoch_complain("quiesce", 7, e, &why),
-					       &why);
-	detach_retired(s, removals);
+		return percpu_segment_complain(
+			s, percpu_epoch_complain("removed series", 14, e, &why), &why);
+	detach_released(s, removals);
 	return 0;
 }
 

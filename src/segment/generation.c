@@ -165,7 +165,7 @@ static int reset_all(struct percpu_segment *s, uint64_t generation)
 	percpu_epoch_drop(epoch);
 	free(c);
 	if (e == 0)
-		__atomic_store_n(&s->control->settled, generation, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->control->completed, generation, __ATOMIC_RELEASE);
 	return e;
 }
 
@@ -192,7 +192,7 @@ static int next_generation(struct percpu_segment *s)
 /* Return whether all objects were reset for the current generation. */
 static bool is_generation_complete(const struct percpu_segment *s)
 {
-	return __atomic_load_n(&s->control->settled, __ATOMIC_ACQUIRE) ==
+	return __atomic_load_n(&s->control->completed, __ATOMIC_ACQUIRE) ==
 	       __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
 }
 

@@ -48,7 +48,7 @@ int percpu_reader_use(struct percpu_reader *r)
  * not compared: a reset that has only begun has changed nothing else yet. */
 static bool has_changed(const struct percpu_reader *r, const struct percpu_directory_state *was)
 {
-	return was->settled != r->state.settled || was->changes != r->state.changes ||
+	return was->completed != r->state.completed || was->changes != r->state.changes ||
 	       was->end != r->state.end;
 }
 

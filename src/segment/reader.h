@@ -70,7 +70,7 @@ struct percpu_picture_family {
 
 /** Numbers that show whether the directory has changed. */
 struct percpu_directory_state {
-	uint64_t generation, settled, changes, end;
+	uint64_t generation, completed, changes, end;
 };
 
 struct percpu_reader {

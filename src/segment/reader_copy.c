@@ -167,7 +167,7 @@ int percpu_reader_copy_control(struct percpu_reader *r)
 	r->cell = cell;
 	r->state = (struct percpu_directory_state){
 		.generation = c->generation,
-		.settled = c->settled,
+		.completed = c->completed,
 		.changes = c->changes,
 		.end = percpu_directory_end(r->s),
 	};
@@ -196,7 +196,7 @@ static int copy_block(struct percpu_reader *r, size_t i, size_t from, size_t to)
 static bool is_only_longer(const struct percpu_directory_state *was,
 			   const struct percpu_directory_state *is)
 {
-	return was->generation == is->generation && was->settled == is->settled &&
+	return was->generation == is->generation && was->completed == is->completed &&
 	       was->changes == is->changes && !(is->changes & 1) && was->end <= is->end;
 }
 
@@ -244,7 +244,7 @@ int percpu_reader_recheck(struct percpu_reader *r)
 	if (e != 0)
 		return e;
 	/* Fail unless all objects were reset before the copy, and no other generation has begun. */
-	if (was.settled != was.generation || was.generation != r->state.generation)
+	if (was.completed != was.generation || was.generation != r->state.generation)
 		return percpu_reason_set(&r->why, again, "the segment is being reset");
 	if (was.changes != r->state.changes)
 		return percpu_reason_set(&r->why, again,

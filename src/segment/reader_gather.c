@@ -59,7 +59,7 @@ static unsigned char *read_lane(struct percpu_reader *r, const struct percpu_par
 	return *e == 0 ? to : NULL;
 }
 
-/* Read words that change together until two reads are the same. After SETTLE_TRIES keep the last
+/* Read words that change together until two reads are the same. After REREAD_TRIES keep the last
  * read, so that a thread that counts without pause does not delay the reader longer. On a CPU that
  * copies 16 bytes at once the words are of one moment anyhow. */
 static int reread_unit(struct percpu_reader *r, const struct percpu_part *p, uint32_t lane,
@@ -243,8 +243,8 @@ static void make_batch(struct batch *b, struct percpu_picture_series *const *s, 
 	b->n = i;
 }
 
-/* Read the biases of a batch into the image. With settles set, clear the error of each series whose
- * bias has not changed. */
+/* Read the biases of a batch into the image. With clears_errors set, clear the error of each series
+ * whose bias has not changed. */
 static int compare_biases(struct percpu_reader *r, const struct batch *b, bool clears_errors)
 {
 	const struct percpu_part *p = &b->biases;

@@ -51,7 +51,7 @@ static void start_segment(struct percpu_block *b)
 
 	c->version = PERCPU_SEGMENT_VERSION;
 	c->started[1] = moment_in(percpu_segment_boot());
-	c->generation = c->settled = 1;
+	c->generation = c->completed = 1;
 }
 
 static int adopt_segment(const struct percpu_block *found, struct percpu_plan *p)

@@ -56,10 +56,10 @@ AT(percpu_fifo, head, 0, 0, 0);
 AT(percpu_fifo, tail, 8, 8, 8);
 AT(percpu_fifo, slot, 16, 16, 16);
 
-SIZE(percpu_words2_of, 16, 16, 16);
-AT(percpu_words2_of, turn, 0, 0, 0);
-AT(percpu_words2_of, reserved, 8, 8, 8);
-AT(percpu_words2_of, copy, 16, 16, 16);
+SIZE(percpu_copies, 16, 16, 16);
+AT(percpu_copies, turn, 0, 0, 0);
+AT(percpu_copies, reserved, 8, 8, 8);
+AT(percpu_copies, copy, 16, 16, 16);
 
 SIZE(percpu_ring_lane, 128, 128, 128);
 AT(percpu_ring_lane, head, 0, 0, 0);

@@ -99,7 +99,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 
 static size_t control, block; /* offsets in the file */
 
-/* Find or make a few series of a family, remove one, and quiesce. */
+/* Find or make a few series of a family, remove one, and release. */
 static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 {
 	static const char *const labels[] = { "a" };
@@ -250,7 +250,7 @@ static void leave_state(uint64_t r)
 	c.changes += odd;
 	c.removals += odd == 0 ? 0 : number - 2;
 	c.generation += anew % 2;
-	c.settled += anew / 2;
+	c.completed += anew / 2;
 	store(at + offsetof(struct percpu_segment_record, state), &state, sizeof(state));
 	if (r >> 16 & 1)
 		store(at + offsetof(struct percpu_segment_record, key), &none, sizeof(none));

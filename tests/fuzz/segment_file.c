@@ -192,7 +192,7 @@ static void come_and_go(struct percpu_segment *s)
 		if (i % 2 == 0)
 			must(percpu_family_remove(f, &values[i]) == 0, "a removal");
 		if (i < 2)
-			must(percpu_segment_release_removed(s) == 0, "to quiesce");
+			must(percpu_segment_release_removed(s) == 0, "to release removed series");
 	}
 }
 

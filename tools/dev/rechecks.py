@@ -28,7 +28,7 @@ LOCKS = {
     "percpu_robust_lock",
 }
 LOCK_NAME = re.compile(r"(?:^|_)(?:try_?)?lock(?:_|$)|_lock_take$")
-UNLOCK = re.compile(r"\w*(?:unlock|lock_release|region_settle)\w*\(")
+UNLOCK = re.compile(r"\w*(?:unlock|lock_release)\w*\(")
 STEP = re.compile(r'PERCPU_STEP\("(.*?)"\)')
 LOAD = r"(?:__atomic_load_n|\w*load_\w+)\([^;]*\)"
 AGAIN = re.compile(

@@ -960,7 +960,7 @@ static void unfinished_changes_are_read_once(void **state)
 	percpu_segment_close(onlooker);
 }
 
-static void quiesce_often(const char *what, int n)
+static void release_often(const char *what, int n)
 {
 	begin_costs();
 	for (int i = 0; i < n; i++)
@@ -978,10 +978,10 @@ static void epochs_are_taken_once(void **state)
 	struct percpu_family *f = full_family();
 
 	(void)state;
-	quiesce_often("no series was removed", 100);
+	release_often("no series was removed", 100);
 	assert_int_equal(remove_value(f, "v3"), 0);
 	assert_int_equal(percpu_segment_release_removed(s), 0);
-	quiesce_often("no other series was removed", 100);
+	release_often("no other series was removed", 100);
 	begin_costs();
 	for (int i = 0; i < 100; i++)
 		assert_ptr_equal(family_of(s, CAP), f);

@@ -62,7 +62,7 @@ static bool needs_pairs(unsigned kind)
 	       kind == PERCPU_METRIC_LATEST;
 }
 
-/* Make a series, remove it, quiesce, and make it again. Without room for it, there is nothing to
+/* Make a series, remove it, release, and make it again. Without room for it, there is nothing to
  * remove. */
 static int make_and_remove(struct percpu_segment *s, struct percpu_family *f, unsigned kind)
 {

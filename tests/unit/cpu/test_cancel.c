@@ -249,7 +249,7 @@ static int series_removed(void)
 	return e != 0 ? e : percpu_family_remove(file.family, x);
 }
 
-static int segment_quiesced(void)
+static int segment_released(void)
 {
 	return percpu_segment_release_removed(file.kept);
 }
@@ -354,7 +354,7 @@ static void calls_on_files_are_not_canceled(void **state)
 		{ "a metric", metric_declared },
 		{ "a family", family_declared },
 		{ "a removal", series_removed },
-		{ "quiescing", segment_quiesced },
+		{ "releasing", segment_released },
 		{ "a gauge that processes own", gauge_declared },
 		{ "a reader by its name", reader_by_name },
 		{ "a reader by number", reader_by_number },

@@ -104,7 +104,7 @@ static void killed_update_is_completed(void **state)
 
 /* Fetch the fields here, and in a region that is open to read, where no update can be completed.
  * The values must be the same. */
-static void assert_whole_before_it_is_settled(const struct percpu_stats *readonly)
+static void assert_whole_before_it_is_recovered(const struct percpu_stats *readonly)
 {
 	const struct percpu_stats *const both[] = { readonly, stats };
 	uint64_t out[FIELDS];
@@ -145,7 +145,7 @@ static void updates_are_all_or_nothing(void **state)
 	for (n = 1; killed == SIGKILL; n++) {
 		killed = test_wait(test_fork(update_by_lock, &n), 60);
 		assert_true(killed == SIGKILL || killed == 0);
-		assert_whole_before_it_is_settled(readonly);
+		assert_whole_before_it_is_recovered(readonly);
 		assert_int_equal(percpu_stats_snapshot(stats, 0, 1, out), 0);
 		assert_true(out[0] - updates <= 1);
 		updates = out[0];
@@ -211,7 +211,7 @@ static void freed_cells_are_handed_out_at_rest(void **state)
 }
 
 /* The same in each chunk. */
-static void all_journals_are_settled(void **state)
+static void all_journals_are_recovered(void **state)
 {
 	struct percpu_counter_array *a;
 	struct percpu_counter *c;
@@ -517,7 +517,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_update_does_not_outlive_its_cells, start,
 						stop),
 		cmocka_unit_test_setup_teardown(freed_cells_are_handed_out_at_rest, start, stop),
-		cmocka_unit_test_setup_teardown(all_journals_are_settled, start, stop),
+		cmocka_unit_test_setup_teardown(all_journals_are_recovered, start, stop),
 		cmocka_unit_test(child_of_fork_takes_the_lock),
 		cmocka_unit_test(so_it_does_in_further_chunks),
 		cmocka_unit_test_setup_teardown(many_cells_are_waited_for_once, start, stop),

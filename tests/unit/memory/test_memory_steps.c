@@ -288,8 +288,8 @@ static void second_guards_are_given_back(void **state)
 /* Growth. */
 
 static struct percpu_region *growing;
-static unsigned settled[4]; /* how often the journal of each chunk was settled */
-static bool astray;	    /* a call for a chunk that does not exist */
+static unsigned recovered[4]; /* how often the journal of each chunk was recovered */
+static bool astray;	      /* a call for a chunk that does not exist */
 
 /* Replace the library's function, by the linker's --wrap. */
 int __real_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns);
@@ -301,7 +301,7 @@ int __wrap_percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns)
 	astray |= k == NULL;
 	if (k == NULL || k->region != growing)
 		return 0;
-	settled[k->index]++;
+	recovered[k->index]++;
 	return __real_percpu_journal_recover(k, timeout_ns);
 }
 
@@ -319,7 +319,7 @@ static void grow_meanwhile(void)
 
 	while (growing->n == n)
 		(void)allocate_chunk();
-	memset(settled, 0, sizeof(settled));
+	memset(recovered, 0, sizeof(recovered));
 }
 
 /* The table of chunks is full, and a new one replaces it while a thread walks the old one. */
@@ -341,7 +341,7 @@ static void growth_leads_nobody_astray(void **state)
 		assert_int_equal(r->n, n + 1);
 		assert_false(astray);
 		for (uint32_t i = 0; i <= n; i++)
-			assert_int_equal(settled[i], i < n);
+			assert_int_equal(recovered[i], i < n);
 		growing = NULL;
 		percpu_region_close(r);
 	}

@@ -318,7 +318,7 @@ static void let_second_open(void)
 
 static void two_at_once(void **state)
 {
-	static const char *const steps[] = { "stale: boot seen",    "stale: settler seen",
+	static const char *const steps[] = { "stale: boot seen",    "stale: recovery lock seen",
 					     "stale: to be locked", "stale: lock found",
 					     "stale: lock marked",  "stale: all marked" };
 

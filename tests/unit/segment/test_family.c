@@ -499,7 +499,7 @@ static void families_need_the_file(void **state)
 }
 
 /* Quiescing keeps the epoch if it cannot hold a new one. */
-static void quiescing_needs_the_file(void **state)
+static void releasing_needs_the_file(void **state)
 {
 	struct percpu_family *f = family_of(s, 3);
 	const int fd = s->region->file.fd, kept = dup(fd);
@@ -510,8 +510,9 @@ static void quiescing_needs_the_file(void **state)
 	assert_int_equal(remove_value(f, "x"), 0);
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(percpu_segment_release_removed(s), -EBADF);
-	says(s, "quiesce: the program has closed the segment's descriptor, by which the file is "
-		"opened once more");
+	says(s,
+	     "removed series: the program has closed the segment's descriptor, by which the file is "
+	     "opened once more");
 	assert_ptr_equal(s->epoch, epoch);
 	assert_int_equal(dup2(kept, fd), fd);
 	assert_int_equal(close(kept), 0);
@@ -554,7 +555,7 @@ int main(void)
 		both(readers_find_and_add_nothing),
 		both(full_files_overflow),
 		both(families_need_the_file),
-		both(quiescing_needs_the_file),
+		both(releasing_needs_the_file),
 		both(nothing_is_kept),
 	};
 

@@ -183,7 +183,7 @@ static void exec_gives_it_up(void **state)
 	assert_int_equal(test_wait(pid, 60), SIGKILL);
 }
 
-/* Get a handle, and then close the segment, or quiesce. */
+/* Get a handle, and then close the segment, or release. */
 static int end_later(void *closes)
 {
 	struct percpu_segment *mine = resolve_x();
@@ -193,7 +193,8 @@ static int end_later(void *closes)
 	if (closes != NULL)
 		percpu_segment_close(mine);
 	else
-		test_child_require(percpu_segment_release_removed(mine) == 0, "to quiesce");
+		test_child_require(percpu_segment_release_removed(mine) == 0,
+				   "to release removed series");
 	say(&shared->ready);
 	wait_for(&shared->go, 2);
 	return 0;
@@ -217,32 +218,32 @@ static void closing_gives_it_up(void **state)
 	gives_it_up(shared);
 }
 
-static void quiescing_gives_it_up(void **state)
+static void releasing_gives_it_up(void **state)
 {
 	(void)state;
 	gives_it_up(NULL);
 }
 
-/* A child that has its parent's handles quiesces for itself, and so does the parent. */
-static int quiesce_what_is_inherited(void *arg)
+/* A child that has its parent's handles releases for itself, and so does the parent. */
+static int release_what_is_inherited(void *arg)
 {
 	(void)arg;
 	say(&shared->ready);
 	wait_for(&shared->go, 1);
-	test_child_require(percpu_segment_release_removed(s) == 0, "to quiesce");
+	test_child_require(percpu_segment_release_removed(s) == 0, "to release removed series");
 	say(&shared->ready);
 	wait_for(&shared->go, 2);
 	test_child_require(count_in(f, "z", 1) >= 1, "and to go on");
 	return 0;
 }
 
-static void children_quiesce_for_themselves(void **state)
+static void children_release_for_themselves(void **state)
 {
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(count_in(f, "x", 1), 1);
-	pid = test_fork(quiesce_what_is_inherited, NULL);
+	pid = test_fork(release_what_is_inherited, NULL);
 	wait_for(&shared->ready, 1);
 	assert_false(may_be_used_again());
 	say(&shared->go);
@@ -327,7 +328,7 @@ static int churn(void *arg)
 			e = remove_value(family, value);
 			test_child_require(e == 0, "removed");
 		}
-		test_child_require(percpu_segment_release_removed(mine) == 0, "quiesced");
+		test_child_require(percpu_segment_release_removed(mine) == 0, "released");
 	}
 	percpu_segment_close(mine);
 	return 0;
@@ -364,19 +365,19 @@ static int make_shared(void **state)
 
 #define one(f) cmocka_unit_test_setup_teardown(f, open_one, close_both)
 
-/* A child that is forked amid quiescing inherits no mapping or descriptor that it cannot give
+/* A child that is forked amid releasing inherits no mapping or descriptor that it cannot give
  * back. */
 
-static bool stop_quiescing;
+static bool stop_releasing;
 
 /* Make and remove series: while a child holds one, its room is not free. */
-static void quiesce_all_the_time(unsigned i, void *arg)
+static void release_all_the_time(unsigned i, void *arg)
 {
 	char value[16];
 	int e = 0;
 
 	(void)i;
-	for (unsigned n = 0; e == 0 && !__atomic_load_n(&stop_quiescing, __ATOMIC_RELAXED); n++) {
+	for (unsigned n = 0; e == 0 && !__atomic_load_n(&stop_releasing, __ATOMIC_RELAXED); n++) {
 		snprintf(value, sizeof(value), "%u", n);
 		(void)count_in(arg, value, 1);
 		(void)remove_value(arg, value);
@@ -411,7 +412,7 @@ static int close_and_look(void *arg)
 {
 	(void)arg;
 	test_child_require(uses_of_file() > 0, "it is open");
-	test_child_require(percpu_segment_release_removed(s) == 0, "quiesce");
+	test_child_require(percpu_segment_release_removed(s) == 0, "release");
 	percpu_segment_close(s);
 	test_child_require(uses_of_file() == 0, "something is left");
 	return 0;
@@ -426,13 +427,13 @@ static void forks_hold_nothing_else(void **state)
 	(void)state;
 	test_needs_forks_beside_malloc();
 	assert_int_equal(declare_family(s, "many_total", PERCPU_METRIC_COUNTER, 1000, &many), 0);
-	stop_quiescing = false;
-	test_team_start(&team, 1, quiesce_all_the_time, many);
+	stop_releasing = false;
+	test_team_start(&team, 1, release_all_the_time, many);
 	for (unsigned i = 0; i < 60; i++) {
 		status = test_wait(test_fork(close_and_look, NULL), 60);
 		failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 	}
-	__atomic_store_n(&stop_quiescing, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&stop_releasing, true, __ATOMIC_RELAXED);
 	test_team_join(&team);
 	assert_int_equal(failed, 0);
 }
@@ -443,7 +444,7 @@ int main(int argc, char **argv)
 		one(forks_hold_nothing_else),	 one(those_with_handles_keep_it),
 		one(closed_descriptors_keep_it), one(children_of_the_dead_keep_it),
 		one(exec_gives_it_up),		 one(closing_gives_it_up),
-		one(quiescing_gives_it_up),	 one(children_quiesce_for_themselves),
+		one(releasing_gives_it_up),	 one(children_release_for_themselves),
 		one(the_first_epoch_is_found),	 one(processes_come_and_go),
 	};
 

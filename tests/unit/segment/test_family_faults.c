@@ -38,7 +38,7 @@ static int close_one(void **state)
 	return close_both(state);
 }
 
-/* Whether the journals cannot be settled: a stopped process holds them. */
+/* Whether the journals cannot be completed: a stopped process holds them. */
 static bool busy;
 
 /* Replace the library's function, by the linker's --wrap. */
@@ -555,7 +555,7 @@ static int free_half_made(void)
 	return percpu_reuse_free(s, 0);
 }
 
-static int settle_change(void)
+static int recover_change(void)
 {
 	s->control->changes |= 1; /* as a killed process leaves it */
 	percpu_reuse_await_change(s);
@@ -586,8 +586,8 @@ static int take_lock(void *arg)
 
 static void no_memory_keeps_no_lock(void **state)
 {
-	static int (*const calls[])(void) = { remove_x, free_removed, free_half_made, settle_change,
-					      add_y };
+	static int (*const calls[])(void) = { remove_x, free_removed, free_half_made,
+					      recover_change, add_y };
 	struct percpu_family *others;
 	void *epoch = NULL;
 
@@ -642,7 +642,7 @@ static void resolve_many(struct percpu_extrema **ret)
 		assert_int_equal(percpu_family_extrema(f, nth_value(i), &ret[i]), 0);
 }
 
-/* Return whether all handles can be used: they stay until the process quiesces. */
+/* Return whether all handles can be used: they stay until the process releases. */
 static bool may_observe(struct percpu_extrema *const *x)
 {
 	bool may = true;
@@ -668,7 +668,7 @@ static int look_without_memory(void *x)
 		test_child_require(may_observe(x), "they are still there");
 	}
 	test_child_require(nth > 4, "two lists that become longer");
-	test_child_require(percpu_segment_release_removed(s) == 0, "quiesce");
+	test_child_require(percpu_segment_release_removed(s) == 0, "release");
 	test_child_require(s->retired.n == 0, "none");
 	percpu_segment_close(s);
 	return 0;
@@ -755,11 +755,11 @@ static void failed_epochs_are_not_told(void **state)
 	test_assert_holding(before);
 }
 
-/* A process whose quiescing fails keeps all handles, and their objects are not reused. */
+/* A process whose releasing fails keeps all handles, and their objects are not reused. */
 
-static const enum fault_call of_quiescing[] = { FAULT_OPEN, FAULT_FSTAT,  FAULT_FCNTL,
+static const enum fault_call of_releasing[] = { FAULT_OPEN, FAULT_FSTAT,  FAULT_FCNTL,
 						FAULT_MMAP, FAULT_CALLOC, FAULT_REALLOC };
-enum { OF_QUIESCING = sizeof(of_quiescing) / sizeof(of_quiescing[0]) };
+enum { OF_RELEASING = sizeof(of_releasing) / sizeof(of_releasing[0]) };
 
 static struct percpu_histogram *histogram_of(struct percpu_family *of, const char *value)
 {
@@ -791,7 +791,7 @@ static void expect_kept(struct percpu_histogram *h, uint64_t n)
 }
 
 /* Quiesce while a call fails. Returns whether one did. */
-static bool quiesce_with(enum fault_call call, unsigned nth, bool later)
+static bool release_with(enum fault_call call, unsigned nth, bool later)
 {
 	struct test_holding before = test_holding_now();
 	int e;
@@ -819,12 +819,12 @@ static void what_is_not_said_is_not_given_up(void **state)
 	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_s), 0);
 	t = open_family_file(path, ALL);
 	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_t), 0);
-	for (unsigned i = 0; i < 2 * OF_QUIESCING; i++) {
+	for (unsigned i = 0; i < 2 * OF_RELEASING; i++) {
 		h = histogram_of(of_s, x);
 		n = 0;
 		assert_int_equal(percpu_family_remove(of_t, values), 0);
 		assert_int_equal(percpu_segment_release_removed(t), 0);
-		while (quiesce_with(of_quiescing[i / 2], (unsigned)n, i % 2 != 0)) {
+		while (release_with(of_releasing[i / 2], (unsigned)n, i % 2 != 0)) {
 			assert_false(has_room(of_t, "y"));
 			expect_kept(h, ++n);
 		}
@@ -853,11 +853,11 @@ static void no_epoch_is_no_start(void **state)
 	assert_null(t);
 	test_assert_holding(before);
 	assert_int_equal(s->control->generation, 3);
-	assert_int_equal(s->control->settled, 2);
+	assert_int_equal(s->control->completed, 2);
 	assert_int_equal(count_in(f, "x", 0), 5);
 	t = open_family_file(path, PERCPU_SEGMENT_WRITE);
 	percpu_segment_close(t);
-	assert_int_equal(s->control->settled, 3);
+	assert_int_equal(s->control->completed, 3);
 	assert_int_equal(count_in(f, "x", 0), 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_family_meanwhile.c - changes by another process, or thread, between the steps of a
- * process that makes, removes or frees series, quiesces, or resets the segment. Kills at these
+ * process that makes, removes or frees series, releases, or resets the segment. Kills at these
  * steps: test_family_steps.c.
  */
 #define _GNU_SOURCE
@@ -1042,8 +1042,8 @@ static void looks_for_moments_do_not_last_for_ever(void **state)
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), 0);
 }
 
-/* If the directory changes at each look, a read-only process gives up quiescing after 100 looks. */
-static void who_reads_may_not_quiesce(void **state)
+/* If the directory changes at each look, a read-only process gives up releasing after 100 looks. */
+static void who_reads_may_not_release(void **state)
 {
 	struct percpu_family *f = family_of(t, 3);
 	void *epoch;
@@ -1060,7 +1060,7 @@ static void who_reads_may_not_quiesce(void **state)
 	waits_when = NULL;
 	assert_int_equal(looks, 100);
 	assert_string_equal(percpu_segment_error(outside),
-			    "quiesce: the segment could not be read");
+			    "removed series: the segment could not be read");
 	assert_ptr_equal(outside->epoch, epoch);
 	assert_int_equal(percpu_segment_release_removed(outside), 0);
 	percpu_segment_close(outside);
@@ -1350,7 +1350,7 @@ static void half_made_twins_go(void **state)
 	assert_int_equal(t->spare.n, 2);
 }
 
-/* In a damaged file the only series disappears: its handle stays until the process quiesces. */
+/* In a damaged file the only series disappears: its handle stays until the process releases. */
 static void the_last_handle_is_kept(void **state)
 {
 	struct percpu_histogram *h;
@@ -1428,7 +1428,7 @@ int main(void)
 		both(declarations_do_not_last_for_ever),
 		both(what_is_looked_up_under_the_lock_stays),
 		both(looks_for_moments_do_not_last_for_ever),
-		other(who_reads_may_not_quiesce),
+		other(who_reads_may_not_release),
 		both(who_reads_overflows_nothing),
 		other(who_reads_looks_again),
 		both(handles_are_of_what_was_declared),

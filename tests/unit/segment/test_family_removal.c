@@ -34,7 +34,7 @@ static void close_other(void)
 	t = NULL;
 }
 
-static void all_quiesce(void)
+static void all_release(void)
 {
 	assert_int_equal(percpu_segment_release_removed(s), 0);
 	assert_int_equal(percpu_segment_release_removed(t), 0);
@@ -55,7 +55,7 @@ static void removed_series_begin_at_0(void **state)
 	percpu_counter_add(new, 2);
 	assert_int_equal(count_in(f, "x", 1), 3);
 	assert_int_equal(percpu_counter_fetch(old), 12);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(f, "x", 0), 3);
 	assert_int_equal(count_in(g, "x", 0), 3);
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 0);
@@ -112,8 +112,8 @@ static void success_leaves_the_sentence(void **state)
 	EXPECT_SAME(percpu_segment_started(s, &at));
 }
 
-/* A process that has quiesced can have handles of series that are removed later. */
-static void who_has_quiesced_holds_the_rest(void **state)
+/* A process that has released can have handles of series that are removed later. */
+static void who_has_released_holds_the_rest(void **state)
 {
 	struct percpu_counter *c;
 
@@ -160,7 +160,7 @@ static void overflows_stay(void **state)
 	percpu_histogram_record(h, 1);
 }
 
-/* A removed series counts towards the cap until each process with handles has quiesced. */
+/* A removed series counts towards the cap until each process with handles has released. */
 static void caps_count_what_may_be_in_use(void **state)
 {
 	(void)state;
@@ -204,21 +204,21 @@ static void caps_count_what_others_have_removed(void **state)
 	}
 	assert_int_equal(s->control->end, end);
 	assert_int_equal(percpu_segment_release_removed(third), 0);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(of_third, "d", 1), 1);
 	assert_int_equal(count_in(g, "d", 1), 2);
 	assert_int_equal(percpu_family_overflows(f), 2);
 	percpu_segment_close(third);
 }
 
-/* A series that is removed after the other process has quiesced stays. */
+/* A series that is removed after the other process has released stays. */
 static void handles_stay_until_the_next_time(void **state)
 {
 	struct percpu_counter *held;
 
 	(void)state;
 	held = counter_of(g, "a");
-	all_quiesce();
+	all_release();
 	percpu_counter_add(held, 1);
 	assert_int_equal(remove_value(f, "a"), 0);
 	assert_int_equal(percpu_segment_release_removed(s), 0);
@@ -266,12 +266,12 @@ static void records_are_rewritten(void **state)
 	assert_int_equal(count_in(f, "b", 1), 1);
 	end = s->control->end;
 	assert_int_equal(remove_value(f, "long-enough"), 0);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(f, "short", 4), 4);
 	assert_int_equal(s->control->end, end);
 	assert_int_equal(count_in(g, "short", 1), 5);
 	assert_int_equal(remove_value(f, "short"), 0);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(f, longer, 1), 1);
 	assert_true(s->control->end > end);
 	end = s->control->end;
@@ -294,7 +294,7 @@ static void series_precede_their_family(void **state)
 	(void)state;
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
-	all_quiesce();
+	all_release();
 	assert_int_equal(declare_family(s, "e_total", PERCPU_METRIC_COUNTER, 2, &e), 0);
 	end = s->control->end;
 	assert_int_equal(count_in(e, "y", 3), 3);
@@ -308,9 +308,9 @@ static void series_precede_their_family(void **state)
 	percpu_segment_close(third);
 }
 
-/* A process that has quiesced has no handle of a removed series, even if it never saw the
+/* A process that has released has no handle of a removed series, even if it never saw the
  * removal. Here the new records are in the old places, and have each other's cells. */
-static void who_quiesces_finds_the_new_ones(void **state)
+static void who_releases_finds_the_new_ones(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -319,7 +319,7 @@ static void who_quiesces_finds_the_new_ones(void **state)
 	}
 	assert_int_equal(remove_value(f, "w"), 0);
 	assert_int_equal(remove_value(f, "x"), 0);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(f, "w", 1), 1);
 	assert_int_equal(count_in(f, "x", 5), 5);
 	assert_int_equal(count_in(g, "w", 1), 2);
@@ -342,7 +342,7 @@ static void what_is_held_is_not_looked_at(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 	assert_int_equal(s->removed.n, 2);
 	assert_int_equal(s->removed.least, 1);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(f, "d", 1), 1);
 	assert_int_equal(count_in(f, "e", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 1);
@@ -350,7 +350,7 @@ static void what_is_held_is_not_looked_at(void **state)
 	assert_int_equal(s->removed.n, 0);
 	assert_true(s->removed.least > 2);
 	assert_int_equal(remove_value(f, "d"), 0);
-	all_quiesce();
+	all_release();
 	assert_int_equal(count_in(f, "a", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
@@ -416,7 +416,7 @@ static void owned_doubles_are_freed(void **state)
 		assert_int_equal(percpu_family_owned_fgauge(of_doubles, x, &o), 0);
 		assert_int_equal(percpu_owned_fgauge_add(o, 1.5), 0);
 		assert_int_equal(percpu_family_remove(of_doubles, x), 0);
-		all_quiesce();
+		all_release();
 		assert_int_equal(percpu_reuse_free(s, 0), 0);
 		assert_int_equal(s->removed.n, 0);
 		if (i == 0) /* the process and its owners stay allocated */
@@ -507,7 +507,7 @@ static void many_are_removed(void **state)
 		snprintf(value, sizeof(value), "%u", i);
 		assert_int_equal(remove_value(many, value), 0);
 	}
-	all_quiesce();
+	all_release();
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(value, sizeof(value), "%u", i);
 		assert_int_equal(count_in(many, value, 1), i % 2 == 0 ? 1 : i == 1 ? 3 : 2);
@@ -540,8 +540,8 @@ static void families_start_anew(void **state)
 	assert_int_equal(count_in(g, "z", 0), 0);
 	assert_int_equal(count_in(g, PERCPU_FAMILY_OVERFLOW, 0), 0);
 	assert_int_equal(percpu_counter_fetch(old), 6); /* removed, so not reset */
-	assert_int_equal(t->control->settled, 2);
-	all_quiesce();
+	assert_int_equal(t->control->completed, 2);
+	all_release();
 	assert_int_equal(count_in(g, "y", 1), 1);
 	assert_int_equal(count_in(f, "y", 1), 2);
 }
@@ -560,8 +560,8 @@ int main(void)
 		both(others_hold_nothing),
 		both(records_are_rewritten),
 		both(series_precede_their_family),
-		both(who_quiesces_finds_the_new_ones),
-		both(who_has_quiesced_holds_the_rest),
+		both(who_releases_finds_the_new_ones),
+		both(who_has_released_holds_the_rest),
 		both(overflows_stay),
 		both(what_is_held_is_not_looked_at),
 		both(objects_are_freed_as_a_whole),

@@ -256,7 +256,7 @@ static void half_made_series_go(void **state)
 }
 
 /* A process is killed when the series is removed, and the removal is not counted. A process that
- * quiesces next, or declares its first family, has no handle of the series, and need not quiesce
+ * releases next, or declares its first family, has no handle of the series, and need not release
  * again. */
 
 static int remove_and_die(void *arg)
@@ -273,7 +273,7 @@ static int remove_and_die(void *arg)
 	return remove_value(f, "x");
 }
 
-static void cut_removals_are_removals(bool quiesces)
+static void cut_removals_are_removals(bool releases)
 {
 	struct percpu_segment *u = NULL;
 	struct percpu_family *f;
@@ -282,7 +282,7 @@ static void cut_removals_are_removals(bool quiesces)
 	f = family_of(s, 1);
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(test_wait(test_fork(remove_and_die, NULL), 60), SIGKILL);
-	if (!quiesces) {
+	if (!releases) {
 		u = open_family_file(path, ALL);
 		assert_non_null(family_of(u, 1));
 	}
@@ -296,7 +296,7 @@ static void cut_removals_are_removals(bool quiesces)
 	assert_int_equal(close_both(NULL), 0);
 }
 
-static void removals_that_were_cut_short_are_settled(void **state)
+static void removals_that_were_cut_short_are_completed(void **state)
 {
 	(void)state;
 	if (!percpu_status()->robust)
@@ -394,7 +394,7 @@ int main(void)
 		clean(records_without_objects_may_go),
 		clean(half_made_series_go),
 		clean(half_made_owned_gauges_go),
-		clean(removals_that_were_cut_short_are_settled),
+		clean(removals_that_were_cut_short_are_completed),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);

@@ -642,7 +642,7 @@ static void a_start_that_ends_meanwhile_is_waited_for(void **state)
 static void mend_block(void)
 {
 	s->control->block[0]--;
-	s->control->settled = s->control->generation;
+	s->control->completed = s->control->generation;
 }
 
 static void damage_amid_a_start_is_looked_at_again(void **state)
@@ -650,7 +650,7 @@ static void damage_amid_a_start_is_looked_at_again(void **state)
 	(void)state;
 	assert_int_equal(look(), 2);
 	s->control->block[0]++;
-	s->control->settled = 0;
+	s->control->completed = 0;
 	meanwhile = mend_block;
 	skips = 1; /* before the headers are read a second time */
 	waits_where = offsetof(struct percpu_header, version);
@@ -803,7 +803,7 @@ static int update_and_die(void *arg)
 
 /* Complete what the killed thread has written down, and add to both fields as a thread without
  * sequences does. */
-static void settle_and_add(void)
+static void complete_and_add(void)
 {
 	const uint64_t minus_5[] = { (uint64_t)-5, (uint64_t)-5 };
 	struct percpu_chunk *k = stats->block.chunk;
@@ -825,7 +825,7 @@ static void look_at_what_is_left(size_t n)
 
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(test_wait(test_fork(update_and_die, NULL), 60), SIGKILL);
-		assert_int_equal(look_when(steps[i], settle_and_add), n);
+		assert_int_equal(look_when(steps[i], complete_and_add), n);
 		assert_int_equal(percpu_reader_stats(r, n - 1, out, 2), 0);
 		assert_int_equal(out[0], 1000 * (i + 1) + 5 * i);
 		assert_int_equal(out[1], 1000 * (i + 1) + 5 * i);

@@ -191,7 +191,7 @@ static void all_start_from_zero(void **state)
 		assert_int_equal(sum, 18);
 	}
 	assert_int_equal(t->control->generation, 2);
-	assert_int_equal(t->control->settled, 2);
+	assert_int_equal(t->control->completed, 2);
 	assert_true(t->control->started[0].real >= started);
 	assert_true(t->control->started[0].boottime != 0);
 	assert_int_equal(t->control->started[1].real, started);
@@ -261,7 +261,7 @@ static void killed_ones_are_completed(void **state)
 		count_in(&a);
 		killed = killed_at(start_anew_and_die, step);
 		t = open_with(PERCPU_SEGMENT_WRITE);
-		assert_int_equal(t->control->settled, t->control->generation);
+		assert_int_equal(t->control->completed, t->control->generation);
 		begun += t->control->generation == 2;
 		counted(&a, t->control->generation == 2 ? 0 : 1);
 		count_in(&a);
@@ -497,7 +497,7 @@ static void objects_that_are_not_there_are_left(void **state)
 	}
 	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
 	assert_int_equal(s->control->generation, 2);
-	assert_int_equal(s->control->settled, 2);
+	assert_int_equal(s->control->completed, 2);
 	counted(&a, 1);
 	for (unsigned i = n; i-- > 0;) {
 		at = 0;
