@@ -8,9 +8,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include <percpu/approx.h>
-
-#include "cells.h"
+#include "objects.h"
 
 #define PLAIN_LOAD "plain load"
 #define ATOMIC_LOAD "std::atomic load"
@@ -28,32 +26,6 @@
 #define ARRAY_ADD "sharded array, add"
 
 constexpr int64_t far_away = INT64_C(1) << 60;
-
-struct on_approx {
-	static inline percpu_approx *sum;
-	const percpu_approx *const a = sum;
-
-	static void make()
-	{
-		if (!sum)
-			must(percpu_approx_create(nullptr, &sum), "a sum");
-	}
-	static void reset()
-	{
-		percpu_approx_zero(sum);
-	}
-	static uint64_t total()
-	{
-		return (uint64_t)percpu_approx_fetch(sum);
-	}
-};
-
-struct approx_add : on_approx {
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		percpu_approx_add(a, 1);
-	}
-};
 
 struct approx_below : on_approx {
 	[[gnu::always_inline]] void add(unsigned)
@@ -145,7 +117,6 @@ template <int64_t v> struct approx_compare {
 };
 
 alignas(64) static volatile int64_t plain;
-alignas(64) static std::atomic<int64_t> atomic;
 
 struct plain_load {
 	[[gnu::always_inline]] void add(unsigned)
@@ -157,34 +128,19 @@ struct plain_load {
 struct atomic_load {
 	[[gnu::always_inline]] void add(unsigned)
 	{
-		use(atomic.load());
-	}
-};
-
-struct atomic_add {
-	static void reset()
-	{
-		atomic = 0;
-	}
-	static uint64_t total()
-	{
-		return (uint64_t)atomic.load();
-	}
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		atomic.fetch_add(1, std::memory_order_relaxed);
+		use(atomic_add::word.load());
 	}
 };
 
 struct atomic_below : atomic_add {
 	[[gnu::always_inline]] void add(unsigned)
 	{
-		int64_t v = atomic.load(std::memory_order_relaxed);
+		int64_t v = word.load(std::memory_order_relaxed);
 
 		do {
 			if (v + 1 > far_away)
 				__builtin_trap();
-		} while (!atomic.compare_exchange_weak(v, v + 1, std::memory_order_relaxed));
+		} while (!word.compare_exchange_weak(v, v + 1, std::memory_order_relaxed));
 	}
 };
 
@@ -196,7 +152,7 @@ static shard shards[16];
 static std::atomic<unsigned> threads_seen;
 static thread_local const unsigned mine = threads_seen++ % 16;
 
-struct array_add {
+struct sharded_add {
 	static void reset()
 	{
 		for (auto &s : shards)
@@ -219,7 +175,7 @@ struct array_add {
 struct array_sum {
 	[[gnu::always_inline]] void add(unsigned)
 	{
-		use((int64_t)array_add::total());
+		use((int64_t)sharded_add::total());
 	}
 };
 
@@ -241,7 +197,7 @@ static void measure_adds()
 	measure<approx_below>(BELOW);
 	measure<atomic_add>(ATOMIC_ADD);
 	measure<atomic_below>(ATOMIC_BELOW);
-	measure<array_add>(ARRAY_ADD);
+	measure<sharded_add>(ARRAY_ADD);
 	measure<approx_near>(NEAR);
 	measure<approx_refused>(REFUSED);
 }

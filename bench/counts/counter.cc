@@ -9,41 +9,8 @@
 
 #include <percpu/freebsd.h>
 
-#include "cells.h"
 #include "counter.h"
-
-struct on_array {
-	static inline percpu_counter_array *array; /* 8 lines of 8 */
-	static constexpr int64_t ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
-
-	static void make()
-	{
-		if (!array)
-			must(percpu_counter_array_create(cells * 8, &array), "an array");
-	}
-	static void reset()
-	{
-		for (size_t i = 0; i < array->n; i++)
-			percpu_counter_array_zero(array, i);
-	}
-	static uint64_t total()
-	{
-		uint64_t sum = 0;
-
-		for (size_t i = 0; i < array->n; i++)
-			sum += percpu_counter_array_fetch(array, i);
-		return sum;
-	}
-};
-
-struct array_add : on_array {
-	const percpu_counter_array *const a = array;
-
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		percpu_counter_array_add(a, i, 1);
-	}
-};
+#include "objects.h"
 
 /* In turn, each add goes to its own cache line. */
 template <unsigned words> struct vector_add : on_array {

@@ -7,9 +7,7 @@
  */
 #include <atomic>
 
-#include <percpu/extrema.h>
-
-#include "cells.h"
+#include "objects.h"
 
 #define OBSERVE "percpu_extrema_observe"
 #define DOUBLE "percpu_extrema_observe_double"
@@ -17,28 +15,6 @@
 #define ATOMIC "std::atomic, compared and swapped"
 #define SHARDED "sharded array of these"
 #define RISING ", a new maximum each time"
-
-/* Return the value to observe: the same one, or a larger one each time. */
-inline thread_local int64_t risen;
-
-template <bool rising> [[gnu::always_inline]] inline int64_t next_value()
-{
-	return rising ? ++risen : 5;
-}
-
-template <bool rising> struct extrema_observe {
-	static inline percpu_extrema *extrema[cells];
-
-	static void make()
-	{
-		for (unsigned i = 0; i < cells && !extrema[i]; i++)
-			must(percpu_extrema_create(0, &extrema[i]), "extrema");
-	}
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		(void)percpu_extrema_observe(extrema[i], next_value<rising>());
-	}
-};
 
 template <bool rising> struct double_observe {
 	static inline percpu_extrema *extrema[cells];

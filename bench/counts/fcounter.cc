@@ -7,10 +7,7 @@
  */
 #include <atomic>
 
-#include <percpu/counter.h>
-#include <percpu/fcounter.h>
-
-#include "cells.h"
+#include "objects.h"
 #include "prometheus.h"
 
 #define FADD "percpu_fcounter_add"
@@ -19,7 +16,7 @@
 #define SHARDED "sharded array of atomic doubles"
 #define PROMETHEUS "prometheus-cpp Counter"
 
-struct fcounter_add {
+struct fcounter_array_add {
 	static inline percpu_fcounter_array *array;
 	const percpu_fcounter_array *const a = array;
 
@@ -47,29 +44,6 @@ struct fcounter_add {
 	}
 };
 
-struct single_add {
-	static inline percpu_fcounter *counter;
-	percpu_fcounter *const c = counter;
-
-	static void make()
-	{
-		if (!counter)
-			must(percpu_fcounter_create(&counter), "a counter of doubles");
-	}
-	static void reset()
-	{
-		percpu_fcounter_zero(counter);
-	}
-	static double total()
-	{
-		return percpu_fcounter_fetch(counter);
-	}
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		(void)percpu_fcounter_add(c, 1.0);
-	}
-};
-
 inline thread_local volatile double tls_sums[cells];
 
 /* Each add waits for the sum before: an addition in memory, and no more. */
@@ -88,7 +62,7 @@ static void add_to(std::atomic<double> &sum, double n)
 		;
 }
 
-struct atomic_add {
+struct atomic_double_add {
 	static inline std::atomic<double> sum[cells];
 
 	static void reset()
@@ -143,7 +117,7 @@ struct sharded_add {
 static void register_tiers()
 {
 	measure<counter_add>(ADD);
-	measure<fcounter_add>(FADD);
+	measure<fcounter_array_add>(FADD);
 }
 
 template <class C> static void measure_patterns(const std::string &name)
@@ -157,15 +131,15 @@ static void register_all()
 	static percpu_counter *c;
 	static percpu_fcounter *f;
 
-	measure<single_add>(FADD ", a single one");
+	measure<fcounter_add>(FADD ", a single one");
 	measure<tls_add>(PLAIN);
 	measure_patterns<tls_add>(PLAIN);
 	measure_patterns<counter_add>(ADD);
-	measure_patterns<fcounter_add>(FADD);
+	measure_patterns<fcounter_array_add>(FADD);
 	measure<hidden_cpu<counter_add>>("fallback: " ADD);
-	measure<hidden_cpu<fcounter_add>>("fallback: " FADD);
-	measure<atomic_add>(ATOMIC);
-	measure_patterns<atomic_add>(ATOMIC);
+	measure<hidden_cpu<fcounter_array_add>>("fallback: " FADD);
+	measure<atomic_double_add>(ATOMIC);
+	measure_patterns<atomic_double_add>(ATOMIC);
 	measure<sharded_add>(SHARDED);
 	measure_patterns<sharded_add>(SHARDED);
 #ifdef HAVE_PROMETHEUS

@@ -7,52 +7,12 @@
  */
 #include <cstdio>
 
-#include <percpu/gauge.h>
-#include <percpu/region.h>
-
-#include "cells.h"
+#include "objects.h"
 #include "prometheus.h"
 
 #define GADD "percpu_gauge_add"
 #define FGADD "percpu_fgauge_add"
 #define PROMETHEUS "prometheus-cpp Gauge"
-
-/* 8 adjacent gauges, like the counters of cells.h. Half of each is in the bias lane alone. */
-struct gauge_add {
-	static constexpr size_t size = 16;
-	static inline percpu_region *region;
-	static inline percpu_gauge *gauge[cells];
-	char *const first = (char *)gauge[0];
-
-	static void make()
-	{
-		if (region)
-			return;
-		must(percpu_region_create(nullptr, &region), "percpu_region_create");
-		for (unsigned i = 0; i < cells; i++) {
-			must(percpu_gauge_create_in(region, &gauge[i]), "a gauge");
-			if ((char *)gauge[i] != (char *)gauge[0] + i * size)
-				must(-ENOTSUP, "the gauges of a new region are not adjacent");
-		}
-	}
-	static void reset()
-	{
-		for (auto g : gauge)
-			must(percpu_gauge_set(g, 0), "to set a gauge");
-	}
-	static uint64_t total()
-	{
-		uint64_t sum = 0;
-
-		for (auto g : gauge)
-			sum += (uint64_t)percpu_gauge_fetch(g);
-		return sum;
-	}
-	[[gnu::always_inline]] void add(unsigned i)
-	{
-		percpu_gauge_add((percpu_gauge *)(first + i * size), 1);
-	}
-};
 
 struct fgauge_add {
 	static inline percpu_fgauge *gauge[cells];

@@ -7,9 +7,7 @@
  */
 #include <atomic>
 
-#include <percpu/histogram.h>
-
-#include "cells.h"
+#include "objects.h"
 #include "peers.h"
 #include "prometheus.h"
 
@@ -22,36 +20,6 @@
 static volatile const uint64_t in_ns[cells] = { 1100,	3700,	 22000,	   99000,
 						410000, 1300000, 29000000, 170000000 };
 
-template <class Value> struct on_histogram {
-	static inline percpu_histogram *histogram;
-	static inline percpu_histogram_snapshot *snapshot;
-	const percpu_histogram *const h = histogram;
-
-	static void make()
-	{
-		percpu_histogram_options o = {};
-
-		o.size = sizeof(o);
-		o.ticks_per_unit = Value::ticks_per_unit;
-		if (histogram)
-			return;
-		must(percpu_histogram_create(&o, &histogram), "a histogram");
-		must(percpu_histogram_snapshot_create(histogram, &snapshot), "a snapshot");
-	}
-	static void reset()
-	{
-		must(percpu_histogram_zero(histogram, 0), "a reset");
-	}
-	static uint64_t total()
-	{
-		must(percpu_histogram_fetch(histogram, 0, snapshot), "a snapshot");
-		return snapshot->count;
-	}
-};
-
-struct of_doubles {
-	static constexpr uint64_t ticks_per_unit = 0;
-};
 struct of_ticks {
 	static constexpr uint64_t ticks_per_unit = 1000000000;
 };

@@ -11,9 +11,8 @@
 #include <mutex>
 
 #include <percpu/freebsd/rate.h>
-#include <percpu/rate.h>
 
-#include "cells.h"
+#include "objects.h"
 
 #define CHECK "percpu_rate_check"
 #define FREEBSD "counter_ratecheck, ours"
@@ -32,22 +31,9 @@ static uint32_t now_ms()
 	return uint32_t(uint64_t(t.tv_sec) * 1000 + uint64_t(t.tv_nsec) / 1000000);
 }
 
-/* Period in ms, and limits: enough for a second of any contender, or almost none. */
-constexpr uint32_t period = 1000, all = PERCPU_RATE_MAX, few = 10;
-
-template <uint32_t limit> struct rate_check {
-	static inline percpu_rate *rate;
-
-	static void make()
-	{
-		if (!rate)
-			must(percpu_rate_create(limit, period, &rate), "a rate");
-	}
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		benchmark::DoNotOptimize(percpu_rate_check(rate));
-	}
-};
+/* Limits: enough for a second of any contender, or almost none. */
+constexpr uint32_t all = PERCPU_RATE_MAX, few = 10;
+constexpr uint32_t period = rate_check<all>::period;
 
 template <uint32_t limit> struct freebsd_check {
 	static inline counter_rate *rate;

@@ -12,54 +12,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "add.h"
+#include "cells.h"
 #include "owners.h"
 
-static percpu_owners *owners;
-static percpu_owned_gauge *gauge;
 static percpu_owned_fgauge *fgauge;
 
-struct counter_add {
-	static inline percpu_counter *c;
-
+struct fgauge_add {
 	static void make()
 	{
-		if (!c)
-			must(percpu_counter_create(&c), "a counter");
+		owned_add::make();
+		if (!fgauge)
+			must(percpu_owned_fgauge_create_in(owned_add::owners, PERCPU_OWNED_SUM,
+							   &fgauge),
+			     "a gauge");
 	}
-	static void reset()
-	{
-		percpu_counter_zero(c);
-	}
-	static uint64_t total()
-	{
-		return percpu_counter_fetch(c);
-	}
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		percpu_counter_add(c, 1);
-	}
-};
-
-struct gauge_add {
-	static void reset()
-	{
-		must(percpu_owned_gauge_set(gauge, 0), "to set");
-	}
-	static uint64_t total()
-	{
-		int64_t v;
-
-		must(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_LIVING, &v), "to fetch");
-		return uint64_t(v);
-	}
-	[[gnu::always_inline]] void add(unsigned)
-	{
-		percpu_owned_gauge_add(gauge, 1);
-	}
-};
-
-struct fgauge_add {
 	static void reset()
 	{
 		must(percpu_owned_fgauge_set(fgauge, 0), "to set");
@@ -111,7 +77,7 @@ static std::vector<pid_t> start_others(unsigned n)
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			must(percpu_owned_gauge_add(gauge, 0), "a share");
+			must(percpu_owned_gauge_add(owned_add::gauge, 0), "a share");
 			if (write(ready[1], "x", 1) == 1)
 				pause();
 			_exit(0);
@@ -130,35 +96,28 @@ static int64_t fetch(percpu_owned_of of)
 {
 	int64_t v;
 
-	must(percpu_owned_gauge_fetch(gauge, of, &v), "to fetch");
+	must(percpu_owned_gauge_fetch(owned_add::gauge, of, &v), "to fetch");
 	return v;
 }
 
 static uint64_t leave_and_join()
 {
-	percpu_owners_leave(owners);
-	must(percpu_owners_join(owners), "to join");
-	return percpu_owners_self(owners);
-}
-
-static void make_gauges()
-{
-	owners = owners_in_file();
-	must(percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &gauge), "a gauge");
-	must(percpu_owned_fgauge_create_in(owners, PERCPU_OWNED_SUM, &fgauge), "a gauge");
+	percpu_owners_leave(owned_add::owners);
+	must(percpu_owners_join(owned_add::owners), "to join");
+	return percpu_owners_self(owned_add::owners);
 }
 
 static void register_pattern(const std::string &what, bool work)
 {
 	if (work) {
 		measure<counter_add, amid_work>("percpu_counter_add" + what);
-		measure<gauge_add, amid_work>("percpu_owned_gauge_add" + what);
+		measure<owned_add, amid_work>("percpu_owned_gauge_add" + what);
 		measure<fgauge_add, amid_work>("percpu_owned_fgauge_add" + what);
 		measure<atomic_add, amid_work>("std::atomic<int64_t>" + what);
 		measure<atomic_double_add, amid_work>("std::atomic<double>" + what);
 	} else {
 		measure<counter_add>("percpu_counter_add" + what);
-		measure<gauge_add>("percpu_owned_gauge_add" + what);
+		measure<owned_add>("percpu_owned_gauge_add" + what);
 		measure<fgauge_add>("percpu_owned_fgauge_add" + what);
 		measure<atomic_add>("std::atomic<int64_t>" + what);
 		measure<atomic_double_add>("std::atomic<double>" + what);
@@ -176,7 +135,6 @@ int main(int argc, char **argv)
 	std::vector<std::string> amid;
 	std::vector<pid_t> others;
 
-	make_gauges();
 	fprintf(stderr, "owned: measuring, for about 30 seconds ...\n");
 	register_pattern("", false);
 	register_pattern(AMID_WORK, true);

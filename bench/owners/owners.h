@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* owners.h - owners in a file, whose name is removed once they are made. */
+/*
+ * owners.h - owners in a file, whose name is removed once they are made, and an add to a gauge that
+ * belongs to them.
+ */
 #ifndef BENCH_OWNERS_H
 #define BENCH_OWNERS_H
 
@@ -25,5 +28,34 @@ inline percpu_owners *owners_in_file()
 	must(percpu_owners_create_in(region, &owners), "owners");
 	return owners;
 }
+
+/* An add to this process's share of a gauge. */
+struct owned_add {
+	static inline percpu_owners *owners;
+	static inline percpu_owned_gauge *gauge;
+
+	static void make()
+	{
+		if (gauge)
+			return;
+		owners = owners_in_file();
+		must(percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, &gauge), "a gauge");
+	}
+	static void reset()
+	{
+		must(percpu_owned_gauge_set(gauge, 0), "to set");
+	}
+	static uint64_t total()
+	{
+		int64_t v;
+
+		must(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_LIVING, &v), "to fetch");
+		return uint64_t(v);
+	}
+	[[gnu::always_inline]] void add(unsigned)
+	{
+		percpu_owned_gauge_add(gauge, 1);
+	}
+};
 
 #endif
