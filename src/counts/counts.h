@@ -68,7 +68,7 @@ static inline struct percpu_extrema_control *percpu_extrema_control(const struct
 int percpu_extrema_load(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
 			struct percpu_pair_value *ret);
 
-/** Swap the maximum's or the minimum's pair of an epoch, as percpu_pair_cmpxchg(). */
+/** Replace the maximum's or the minimum's pair of an epoch, as percpu_pair_cmpxchg(). */
 int percpu_extrema_cmpxchg(const struct percpu_extrema *x, uint64_t epoch, bool of_max,
 			   struct percpu_pair_value *expected, struct percpu_pair_value v);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram_convert.c - fold, merge, subtract, quantiles and conversion of snapshots.
+ * histogram_convert.c - downscale, merge, subtract, quantiles and conversion of snapshots.
  *
  * The range ends at powers of two, which are bounds of every schema from 0 up. A bound of one
  * schema is a bound of each higher schema. So a bucket of a lower schema is a union of buckets of a
- * higher one, and folding is exact. Below schema 0 a bucket may reach beyond the end of the range:
- * it holds what is in the range, and ends where the range ends. In this file, an end is the number
- * of a bound of schema 5.
+ * higher one, and downscaling is exact. Below schema 0 a bucket may reach beyond the end of the
+ * range: it holds what is in the range, and ends where the range ends. In this file, an end is the
+ * number of a bound of schema 5.
  */
 #include <errno.h>
 #include <float.h>

@@ -263,8 +263,8 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
  *  Returns 0 or -errno. */
 int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h);
 
-/** End what percpu_region_alloc_at() began: free the cells if the anchor's word does not lead to
- *  them, and unlock the allocator. */
+/** Free the objects that were noted and did not get their keys (percpu_creation_recover()), and
+ *  unlock the allocator. The caller has its lock, and not that of the process. */
 void percpu_region_unlock(struct percpu_region *r, struct percpu_robust *h);
 
 /* root.c */

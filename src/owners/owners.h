@@ -140,7 +140,8 @@ struct percpu_owned_handle {
 	struct percpu_chunk *chunks[PERCPU_OWNER_BLOCKS];
 };
 
-/** Do what percpu_owners_detach() does, but keep the struct. Objects may still be on its list. */
+/** Leave, and take the struct off this process's list of tables, as percpu_owners_detach(), but do
+ *  not free the struct. Objects may still be on its list. */
 void percpu_owners_unlist(struct percpu_owners *o);
 
 /** Return the shares of a block of slots, and set *e to 0; if there are none, return NULL, and set

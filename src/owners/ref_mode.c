@@ -67,7 +67,7 @@ static int close_cells(struct counted_ref *r)
 	return e;
 }
 
-/* Fold the cells, which are closed, into the word, and set these bits. Returns 0; or -ERANGE if the
+/* Add the cells, which are closed, to the word, and set these bits. Returns 0; or -ERANGE if the
  * number of references is negative, or too large. Then it is set to 0. */
 static int fold_cells(struct counted_ref *r, uint64_t bits)
 {

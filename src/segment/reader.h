@@ -115,14 +115,14 @@ struct percpu_reader {
 	struct percpu_part *part; /* cells of the CPUs' lanes, in the order of the file */
 	size_t parts;
 	struct percpu_picture_series *
-		*set; /* entries that a set or a reset changes, ordered by bias_at */
+		*set; /* series that a set or a reset changes, ordered by bias_at */
 	size_t sets;
 	struct percpu_biases *run; /* runs of set */
 	size_t runs;
 	struct percpu_picture_family *family; /* in the order of names */
 	size_t families;
 	char *text;	    /* the strings of series and families */
-	const char **words; /* the rows of strings that entries point into */
+	const char **words; /* the rows of strings that series point into */
 
 	/* the list of series, while it is being made, by one call or by several */
 	uint64_t (*begins)[PERCPU_UNITS / 64]; /* bits per chunk: the object of a series begins
@@ -221,10 +221,10 @@ void percpu_reader_tell_missing(struct percpu_reader *r);
 /** Compare parts by their places in the file, for qsort(3). */
 int percpu_reader_compare_parts(const void *a, const void *b);
 
-/** Collect the parts of all entries in r->part, and join adjacent parts. */
+/** Collect the parts of all series in r->part, and join adjacent parts. */
 void percpu_reader_collect_parts(struct percpu_reader *r);
 
-/** Collect in r->set the entries that a set or a reset changes, and in r->run their runs. */
+/** Collect in r->set the series that a set or a reset changes, and in r->run their runs. */
 void percpu_reader_collect_sets(struct percpu_reader *r);
 
 /* reader_list.c */

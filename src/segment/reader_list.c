@@ -44,7 +44,7 @@ static size_t words_needed(const struct percpu_segment_record *h)
 	return 2U * h->labels + (h->fields != 0 ? h->fields + 1U : 0);
 }
 
-/* Give the entry the texts of a record. Returns false if they are not valid. */
+/* Give the series the texts of a record. Returns false if they are not valid. */
 static bool take_texts(const struct percpu_record_copy *c, char **at, const char **words,
 		       struct percpu_picture_series *ret)
 {
@@ -249,9 +249,9 @@ static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_pict
 	return e;
 }
 
-/* Entries. */
+/* The list of series. */
 
-/* Order entries by name, and entries of one name as they were declared: texts are in the order of
+/* Order series by name, and series of one name as they were declared: texts are in the order of
  * records. */
 static int compare_entries(const void *a, const void *b)
 {

@@ -16,8 +16,8 @@ int percpu_reader_compare_parts(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Return whether b can be joined to a: it follows a, folds in the same way, and has no object.
- * Parts that fold in the same way all have an object, or none has. */
+/* Return whether b can be joined to a: it follows a, is gathered in the same way, and has no
+ * object. Of the parts that are gathered in one way, all have an object, or none has. */
 static bool continues(const struct percpu_part *a, const struct percpu_part *b)
 {
 	return a->chunk == b->chunk && a->offset + a->bytes == b->offset &&

@@ -218,8 +218,8 @@ void percpu_tables_put(struct percpu_segment *s, const struct percpu_tables *t);
 /** Free tables that were taken. */
 void percpu_tables_free(const struct percpu_tables *t);
 
-/** Take over the handles of older tables, and retire those whose series are gone. Returns 0; or
- *  -ENOMEM, and none was retired. */
+/** Take over the handles of older tables, and put those whose series are gone into s->retired.
+ *  Returns 0; or -ENOMEM, and s->retired is as before. */
 int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *old);
 
 /** Update the tables: this process has removed the series. Returns 0; or -errno, and the tables
@@ -430,7 +430,8 @@ void percpu_segment_check_used(const struct percpu_segment *s);
 
 /* family.c */
 
-/** Return whether the handle is an overflow's of this segment. The caller has the process lock. */
+/** Return whether the handle is that of the overflow of a family of this segment. The caller has
+ *  the process lock. */
 bool percpu_family_is_overflow(const struct percpu_segment *s, const void *handle);
 
 /** Free the families that this process has declared. */

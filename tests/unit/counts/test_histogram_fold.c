@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_histogram_fold.c - folds and merges, compared with the observations and with bounds that
- * are computed here.
+ * test_histogram_fold.c - downscaling and merges, compared with the observations and with bounds
+ * that are computed here.
  */
 #include <errno.h>
 #include <math.h>
@@ -114,7 +114,7 @@ static void assert_same_counts(const struct percpu_histogram_snapshot *a,
 	}
 }
 
-/* Fold to each schema below 0, at once and in steps of any size. */
+/* Downscale to each schema below 0, at once and in steps of any size. */
 static void check_folds(struct percpu_histogram *h, int low, int high)
 {
 	struct percpu_histogram_snapshot *s = look_at(h), *once, *step, *next;
@@ -265,7 +265,7 @@ static void merging_keeps_cut_buckets_apart(void **state)
 	percpu_histogram_destroy(large);
 }
 
-/* Test that a folded snapshot is the same as a snapshot of a histogram with that schema. */
+/* Test that a downscaled snapshot is the same as a snapshot of a histogram with that schema. */
 static void folding_is_exact(void **state)
 {
 	(void)state;

@@ -331,7 +331,7 @@ static void losers_keep_nothing(void **state)
 }
 
 /* Units behind the lane have no bits. In place of those of "used" are bits of "starts", which
- * cells have set, and behind these is the lock, which is the id of the settling thread. So there
+ * cells have set, and behind these is the lock, which is the id of the recovering thread. So there
  * seems to be an allocation. */
 static void nothing_behind_the_lane_is_freed(void **state)
 {

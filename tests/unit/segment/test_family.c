@@ -498,7 +498,7 @@ static void families_need_the_file(void **state)
 	assert_non_null(family_of(s, 3));
 }
 
-/* Quiescing keeps the epoch if it cannot hold a new one. */
+/* Releasing removed handles keeps the epoch if it cannot hold a new one. */
 static void releasing_needs_the_file(void **state)
 {
 	struct percpu_family *f = family_of(s, 3);

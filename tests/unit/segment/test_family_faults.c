@@ -790,7 +790,7 @@ static void expect_kept(struct percpu_histogram *h, uint64_t n)
 	percpu_histogram_snapshot_destroy(shot);
 }
 
-/* Quiesce while a call fails. Returns whether one did. */
+/* Release removed handles while a call fails. Returns whether one did. */
 static bool release_with(enum fault_call call, unsigned nth, bool later)
 {
 	struct test_holding before = test_holding_now();

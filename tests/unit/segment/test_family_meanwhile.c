@@ -243,7 +243,7 @@ static void the_first_epoch_is_held_once(void **state)
 	assert_ptr_equal(s->epoch, first_epoch);
 }
 
-/* Quiescing does not give up the handle of a series that is removed during the call. */
+/* Releasing removed handles does not give up that of a series that is removed during the call. */
 
 static void handles_of_what_goes_meanwhile_stay(void **state)
 {
