@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * approx.h - sums that are read approximately in one load, with a bound on the error, and
- * that can be kept at or below a limit.
+ * approx.h - sums that one load estimates, with a bound on the error, and that can be kept at or
+ * below a limit.
  *
  * An add goes to a word of the CPU it runs on, as with counters (counter.h). Each CPU's word
  * stays within a batch of a center. A word that all CPUs share takes other adds. The approximate
@@ -24,8 +24,8 @@ PERCPU_BEGIN_DECLS
  * mapped; signal handlers, except for adds below a limit; children of fork. A child has a copy
  * of private memory. If other threads were adding during the fork, the copy's exact sum is
  * right, but its bound and limit may not hold.
- * Ordering: none for adds and resets (as memory_order_relaxed). A read includes the adds that
- * happened before it.
+ * Ordering: none for adds and resets (as memory_order_relaxed). An estimate, a fetch and a
+ * comparison include the adds that happened before them.
  * Progress: creating and destroying takes locks of the process and, in a shared region, one
  * between processes, for which a call waits a second at most. An add does not wait: it tries a
  * lock when its CPU's word would leave its batch. If another thread has the lock, the add goes
