@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * started.c - when a segment, and the counts of a series, have started. CLOCK_REALTIME may be set,
- * and CLOCK_BOOTTIME starts from 0 with each boot. So a moment has both times, and the boot.
+ * and CLOCK_BOOTTIME starts from 0 with each boot. So a start has both times, and the boot.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static int refuse_no_place(struct percpu_segment *s)
 	struct percpu_reason why;
 
 	return percpu_segment_complain(
-		s, percpu_reason_set(&why, -EINVAL, "there is no place for the moment"), &why);
+		s, percpu_reason_set(&why, -EINVAL, "there is no place for the start"), &why);
 }
 
 int percpu_segment_started(struct percpu_segment *s, struct percpu_segment_start *ret)

@@ -369,10 +369,10 @@ static void mistakes_are_refused(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_started(NULL, &m), -EINVAL);
 	assert_int_equal(percpu_segment_started(s, NULL), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "there is no place for the moment");
+	assert_string_equal(percpu_segment_error(s), "there is no place for the start");
 	assert_int_equal(percpu_segment_series_started(NULL, METRIC("a_total"), &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), NULL), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "there is no place for the moment");
+	assert_string_equal(percpu_segment_error(s), "there is no place for the start");
 	assert_int_equal(percpu_segment_series_started(s, NULL, &m), -EINVAL);
 	assert_string_equal(percpu_segment_error(s), "a metric is NULL");
 	assert_int_equal(percpu_segment_series_started(s, METRIC("9"), &m), -EINVAL);
