@@ -200,9 +200,9 @@ int percpu_objcache_get_call(struct percpu_objcache *oc, unsigned flags, void **
 	return percpu_objcache_get(oc, flags, ret);
 }
 
-int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj)
+void percpu_objcache_put_call(struct percpu_objcache *oc, void *obj)
 {
-	return percpu_objcache_put(oc, obj);
+	percpu_objcache_put(oc, obj);
 }
 
 int percpu_local_take_call(const struct percpu_local *l, uint64_t mask, uint64_t *ret)

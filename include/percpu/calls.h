@@ -74,7 +74,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_local_copy_call(const struct percpu_loca
 							const uint64_t *src, uint64_t words);
 PERCPU_API PERCPU_MUST_CHECK int percpu_objcache_get_call(struct percpu_objcache *oc,
 							  unsigned flags, void **ret);
-PERCPU_API int percpu_objcache_put_call(struct percpu_objcache *oc, void *obj);
+PERCPU_API void percpu_objcache_put_call(struct percpu_objcache *oc, void *obj);
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_take_call(const struct percpu_local *l, uint64_t mask,
 							uint64_t *ret);
 PERCPU_API void percpu_histogram_record_call(const struct percpu_histogram *h, double v);

@@ -118,7 +118,7 @@ PERCPU_API int percpu_objcache_destroy(struct percpu_objcache *oc);
 #define PERCPU_OBJCACHE_USER 0xffff0000U
 
 PERCPU_API int percpu_objcache_get_slow(struct percpu_objcache *oc, unsigned flags, void **ret);
-PERCPU_API int percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
+PERCPU_API void percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
 
 /**
  * Get an object, in the state in which the constructor left it, or its last user put it.
@@ -163,24 +163,21 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_objcache_get(struct percpu_objcache *
 /**
  * Put an object that no thread uses any more, in its constructed state. NULL is fine.
  *
- * Returns 0.
- *
  * With PERCPU_OBJCACHE_DEBUG the library prints the error to standard error and aborts for an
  * object of another cache, and for a second put. The next get of the object, or its destruction,
  * does so for a store to it after its put. Without PERCPU_OBJCACHE_DEBUG the library notices none
  * of these errors.
  */
-PERCPU_INLINE int percpu_objcache_put(struct percpu_objcache *oc, void *obj)
+PERCPU_INLINE void percpu_objcache_put(struct percpu_objcache *oc, void *obj)
 {
 	uint64_t room = __atomic_load_n(&oc->room, __ATOMIC_RELAXED);
 
 	if (percpu_unlikely(obj == NULL ||
 			    percpu_seq_push(oc->cell, oc->guard, oc->stride, room, obj)))
-		return percpu_objcache_put_slow(oc, obj);
+		percpu_objcache_put_slow(oc, obj);
 	/* A thread began to wait, or the limit was lowered. */
-	if (percpu_unlikely(__atomic_load_n(&oc->room, __ATOMIC_RELAXED) != room))
-		return percpu_objcache_put_slow(oc, PERCPU_NULL(void *));
-	return 0;
+	else if (percpu_unlikely(__atomic_load_n(&oc->room, __ATOMIC_RELAXED) != room))
+		percpu_objcache_put_slow(oc, PERCPU_NULL(void *));
 }
 
 /** Destroy an object that a user has, instead of putting it: for an object that cannot be brought

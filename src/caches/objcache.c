@@ -276,20 +276,19 @@ int percpu_objcache_get_slow(struct percpu_objcache *pub, unsigned flags, void *
 	return e;
 }
 
-int percpu_objcache_put_slow(struct percpu_objcache *pub, void *obj)
+void percpu_objcache_put_slow(struct percpu_objcache *pub, void *obj)
 {
 	struct object_cache *oc = objcache_of(pub);
-	int state = percpu_defer_cancel(), e = 0;
+	int state = percpu_defer_cancel();
 
 	if (obj == NULL) {
 		percpu_pool_pushed(&oc->pool);
 	} else {
 		if (oc->check != NULL)
 			percpu_objcache_check_put(oc->check, obj, true);
-		e = percpu_pool_put(&oc->pool, obj);
+		(void)percpu_pool_put(&oc->pool, obj); /* unmake_objects() does not fail */
 	}
 	percpu_restore_cancel(state);
-	return e;
 }
 
 int percpu_objcache_dtor(struct percpu_objcache *pub, void *obj)

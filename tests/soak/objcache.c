@@ -163,9 +163,11 @@ static void give(struct soak_thread *t, unsigned c, struct soak_item *h, bool ke
 	soak_require_equal("an object keeps its contents", h->token, o->bytes[5]);
 	o->state = CONSTRUCTED;
 	h->item = NULL;
-	soak_require_equal("put or destroy an object", 0,
-			   (uint64_t)(keep ? percpu_objcache_put(cache[c], o) :
-					     percpu_objcache_dtor(cache[c], o)));
+	if (keep)
+		percpu_objcache_put(cache[c], o);
+	else
+		soak_require_equal("destroy an object", 0,
+				   (uint64_t)percpu_objcache_dtor(cache[c], o));
 	t->slot->journal[0].count[keep ? SOAK_OBJCACHE_PUT : SOAK_OBJCACHE_DTOR]++;
 }
 

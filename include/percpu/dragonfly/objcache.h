@@ -130,7 +130,7 @@ static inline void *objcache_get(struct objcache *oc, int ocflags)
 
 static inline void objcache_put(struct objcache *oc, void *obj)
 {
-	(void)percpu_objcache_put(oc->cache, obj);
+	percpu_objcache_put(oc->cache, obj);
 }
 
 /** Destroy an object instead of putting it back. */

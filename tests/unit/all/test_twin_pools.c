@@ -100,7 +100,10 @@ static int get(enum pool k, bool wait, void **ret)
 
 static int put(enum pool k, void *item)
 {
-	return is_zone(k) ? percpu_zone_free(zone, item) : percpu_objcache_put(cache, item);
+	if (is_zone(k))
+		return percpu_zone_free(zone, item);
+	percpu_objcache_put(cache, item);
+	return 0;
 }
 
 static int free_pool(enum pool k)

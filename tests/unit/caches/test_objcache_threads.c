@@ -78,7 +78,7 @@ static void hold_objects(unsigned i, void *arg)
 		if (n % 64 == 0)
 			(void)percpu_objcache_dtor(cache, obj);
 		else
-			(void)percpu_objcache_put(cache, obj);
+			percpu_objcache_put(cache, obj);
 		if (n % 128 == 5)
 			(void)percpu_objcache_reclaim(cache);
 	}
@@ -119,7 +119,7 @@ static void the_limit_holds_for_two_at_once(void **state)
 	assert_int_equal(percpu_objcache_get(cache, 0, &obj), -ENOSPC);
 	assert_int_equal(times, 0);
 	assert_int_equal(made.most, 1);
-	assert_int_equal(percpu_objcache_put(cache, only), 0);
+	percpu_objcache_put(cache, only);
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
@@ -163,7 +163,7 @@ static void objects_exist_until_they_are_freed(void **state)
 	assert_int_equal(percpu_objcache_dtor(cache, only), 0);
 	assert_int_equal(result_within, -ENOSPC);
 	only = get(cache);
-	assert_int_equal(percpu_objcache_put(cache, only), 0);
+	percpu_objcache_put(cache, only);
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
@@ -176,7 +176,9 @@ static int get_and_put_within(void *obj, void *arg, unsigned flags)
 	if (flags & 0x10000) /* the object within: get no other one for it */
 		return 0;
 	result_within = percpu_objcache_get(cache, 0x10000, &more);
-	return result_within != 0 ? result_within : percpu_objcache_put(cache, more);
+	if (result_within == 0)
+		percpu_objcache_put(cache, more);
+	return result_within;
 }
 
 static void constructors_may_use_their_cache(void **state)
@@ -189,7 +191,7 @@ static void constructors_may_use_their_cache(void **state)
 		only = get(cache);
 		assert_int_equal(result_within, 0);
 		assert_int_equal(stats_of(cache).allocated, 2);
-		assert_int_equal(percpu_objcache_put(cache, only), 0);
+		percpu_objcache_put(cache, only);
 		assert_int_equal(percpu_objcache_destroy(cache), 0);
 	}
 }
@@ -308,7 +310,9 @@ static int wait_for_the_first(void *obj, void *arg, unsigned flags)
 	(void)obj;
 	(void)arg;
 	(void)flags;
-	return e != 0 ? e : percpu_objcache_put(cache, more);
+	if (e == 0)
+		percpu_objcache_put(cache, more);
+	return e;
 }
 
 static void nobody_waits_for_itself_by_another_cache(void **state)
@@ -337,7 +341,7 @@ static int be_canceled(void *obj, void *arg, unsigned flags)
 static void *get_and_be_canceled(void *arg)
 {
 	if (percpu_objcache_get(cache, 0, &only) == 0)
-		(void)percpu_objcache_put(cache, only);
+		percpu_objcache_put(cache, only);
 	pthread_testcancel();
 	return arg;
 }
@@ -416,7 +420,7 @@ static void cancellation_at_once_leaves_nothing(void **state)
 		canceling = true;
 		only = get(cache);
 		more = get(cache);
-		assert_int_equal(percpu_objcache_put(cache, more), 0);
+		percpu_objcache_put(cache, more);
 		assert_int_equal(
 			pthread_create(&thread, NULL, be_canceled_at_once, (void *)&fns[i]), 0);
 		assert_int_equal(pthread_join(thread, &result), 0);
@@ -424,7 +428,7 @@ static void cancellation_at_once_leaves_nothing(void **state)
 		assert_int_equal(stats_of(cache).used + stats_of(cache).cached, 1);
 		canceling = false;
 		if (fns[i] != dtor_only)
-			assert_int_equal(percpu_objcache_put(cache, only), 0);
+			percpu_objcache_put(cache, only);
 		assert_int_equal(percpu_objcache_destroy(cache), 0);
 	}
 }
@@ -440,7 +444,7 @@ static void replace(void *obj, void *arg)
 	(void)obj;
 	(void)arg;
 	if (replaces && percpu_objcache_get(cache, 0, &other) == 0)
-		(void)percpu_objcache_put(cache, other);
+		percpu_objcache_put(cache, other);
 }
 
 static void objects_of_destructors_keep_a_cache(void **state)
@@ -450,7 +454,7 @@ static void objects_of_destructors_keep_a_cache(void **state)
 	(void)state;
 	assert_int_equal(percpu_objcache_create("replaced", 8, &o, &cache), 0);
 	only = get(cache);
-	assert_int_equal(percpu_objcache_put(cache, only), 0);
+	percpu_objcache_put(cache, only);
 	replaces = true;
 	assert_int_equal(percpu_objcache_destroy(cache), -EBUSY);
 	assert_int_equal(stats_of(cache).used, 0);
@@ -479,7 +483,7 @@ static void wait_in_turn(unsigned i, void *arg)
 	served.order[__atomic_fetch_add(&served.n, 1, __ATOMIC_SEQ_CST)] = *(unsigned *)arg;
 	while (__atomic_load_n(&served.hold, __ATOMIC_SEQ_CST))
 		test_sleep_us(100);
-	(void)percpu_objcache_put(cache, obj);
+	percpu_objcache_put(cache, obj);
 }
 
 /* Each thread sleeps before the next one comes. */
@@ -501,12 +505,12 @@ static void first_come_first_served(void **state)
 		test_team_start(&teams[i], 1, wait_in_turn, &place[i]);
 		wait_for_sleepers(i + 1);
 	}
-	assert_int_equal(percpu_objcache_put(cache, only), 0);
+	percpu_objcache_put(cache, only);
 	/* The object is the first waiter's, even if that thread has not run yet. */
 	e = percpu_objcache_get(cache, 0, &obj);
 	__atomic_store_n(&served.hold, 0, __ATOMIC_SEQ_CST);
 	if (e == 0)
-		(void)percpu_objcache_put(cache, obj);
+		percpu_objcache_put(cache, obj);
 	for (unsigned i = 0; i < WAITERS; i++)
 		test_team_join(&teams[i]);
 	for_good = false;
@@ -534,21 +538,21 @@ static void waiters_take_from_other_cpus(void **state)
 	cache = make_limited(1);
 	test_pin(0, test_cpu(0));
 	obj = get(cache);
-	assert_int_equal(percpu_objcache_put(cache, obj), 0);
+	percpu_objcache_put(cache, obj);
 	asleep = 0;
 	assert_int_equal(pthread_create(&thread, NULL, get_on_another_cpu, NULL), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	test_unpin(0);
 	assert_ptr_equal(result, obj);
 	assert_int_equal(asleep, 0);
-	assert_int_equal(percpu_objcache_put(cache, obj), 0);
+	percpu_objcache_put(cache, obj);
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
 }
 
 static void put_only(void)
 {
 	if (only != NULL)
-		test_child_require(percpu_objcache_put(cache, only) == 0, "put");
+		percpu_objcache_put(cache, only);
 	only = NULL;
 }
 
@@ -573,7 +577,7 @@ static void *wait_for_one(void *arg)
 	void *obj;
 
 	test_child_require(percpu_objcache_get(cache, PERCPU_OBJCACHE_WAIT, &obj) == 0, "get");
-	test_child_require(percpu_objcache_put(cache, obj) == 0, "put");
+	percpu_objcache_put(cache, obj);
 	return arg;
 }
 
@@ -639,7 +643,7 @@ static void *get_or_fail(void *arg)
 	int e = percpu_objcache_get(cache, PERCPU_OBJCACHE_WAIT, &obj);
 
 	if (e == 0)
-		(void)percpu_objcache_put(cache, obj);
+		percpu_objcache_put(cache, obj);
 	*(int *)arg = e;
 	return NULL;
 }
@@ -677,18 +681,18 @@ static void who_fails_lets_the_next_one_try(void **state)
 /* room changes between the two times that a put reads it: another thread changes it all the time
  * in a copy of the cache's head. */
 
-int __real_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
-int __wrap_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
+void __real_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
+void __wrap_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj);
 
 static struct percpu_objcache head;
 static unsigned looks;	 /* puts that looked again */
 static unsigned looking; /* atomic */
 
-int __wrap_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj)
+void __wrap_percpu_objcache_put_slow(struct percpu_objcache *oc, void *obj)
 {
 	if (oc == &head && obj == NULL)
 		looks++;
-	return __real_percpu_objcache_put_slow(oc == &head ? cache : oc, obj);
+	__real_percpu_objcache_put_slow(oc == &head ? cache : oc, obj);
 }
 
 static void change_room(unsigned i, void *arg)
@@ -713,7 +717,7 @@ static void puts_look_again(void **state)
 	test_team_start(&team, 1, change_room, NULL);
 	for (unsigned i = 0; i < 100000000 && looks == 0; i++) {
 		obj = get(cache);
-		(void)percpu_objcache_put(&head, obj);
+		percpu_objcache_put(&head, obj);
 	}
 	looking = 0;
 	test_team_join(&team);
@@ -728,11 +732,11 @@ static int put_in_child(void *arg)
 	void *obj;
 
 	(void)arg;
-	test_child_require(percpu_objcache_put(cache, only) == 0, "put");
+	percpu_objcache_put(cache, only);
 	test_child_require(stats_of(cache).cached == 1, "nobody waits in the child");
 	test_child_require(
 		percpu_objcache_get(cache, PERCPU_OBJCACHE_WAIT, &obj) == 0 && obj == only, "get");
-	test_child_require(percpu_objcache_put(cache, obj) == 0, "put again");
+	percpu_objcache_put(cache, obj);
 	return percpu_objcache_destroy(cache) != 0;
 }
 
@@ -750,7 +754,7 @@ static void children_have_no_waiters(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, get_or_fail, &e), 0);
 	wait_for_sleepers(1);
 	assert_int_equal(test_wait(test_fork(put_in_child, NULL), 10), 0);
-	assert_int_equal(percpu_objcache_put(cache, only), 0);
+	percpu_objcache_put(cache, only);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(e, 0);
 	assert_int_equal(percpu_objcache_destroy(cache), 0);
@@ -765,7 +769,7 @@ static int use_in_child(void *arg)
 	for (unsigned i = 0; i < 200; i++)
 		test_child_require(percpu_objcache_get(cache, 0, &objects[i]) == 0, "get");
 	for (unsigned i = 0; i < 200; i++)
-		test_child_require(percpu_objcache_put(cache, objects[i]) == 0, "put");
+		percpu_objcache_put(cache, objects[i]);
 	(void)percpu_objcache_reclaim(cache);
 	test_child_require(stats_of(cache).cached == 0, "reclaim");
 	return 0;
