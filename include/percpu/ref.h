@@ -48,8 +48,7 @@ struct percpu_ref {
 /**
  * A release function. The thread that puts the last reference calls it, in a signal handler if it
  * puts there, and holds no lock of the library. The function may call anything that its context
- * allows, percpu_ref_destroy() and percpu_ref_reinit() included. percpu_ref_kill_and_confirm() also
- * takes a function of this type.
+ * allows, percpu_ref_destroy() and percpu_ref_reinit() included.
  */
 typedef void percpu_ref_fn(struct percpu_ref *ref, void *arg);
 
@@ -175,9 +174,9 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget(struct percpu_ref *ref)
 }
 
 /**
- * Get a reference unless the count was killed. Once percpu_ref_kill() calls confirm or has returned
- * 0, no such call succeeds any more, not even one that began before. While percpu_ref_kill() runs,
- * such a call may succeed or fail.
+ * Get a reference unless the count was killed. Once percpu_ref_kill() has returned 0, no such call
+ * succeeds any more, not even one that began before. While percpu_ref_kill() runs, such a call may
+ * succeed or fail.
  *
  * Until this returns, the caller must keep the count from being destroyed, and the memory with the
  * pointer to it from being freed: by a lock, or by a reference to something that keeps both. If
@@ -197,13 +196,10 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *r
 }
 
 /**
- * Kill the count: make it atomic, let percpu_ref_tryget_live() fail, call confirm unless it is
- * NULL, and put the initial reference. If that was the last one, call the release function. Unlike
- * in Linux, all of that is done when this returns.
- *
- * The calling thread calls confirm once, with the count and the arg of percpu_ref_create(). It
- * holds no lock of the library then, and the initial reference is still there. So confirm may call
- * anything of this header but percpu_ref_destroy().
+ * Kill the count: make it atomic, let percpu_ref_tryget_live() fail, and put the initial reference.
+ * If that was the last one, call the release function. Unlike in Linux, all of that is done when
+ * this returns. So a caller that must act after the kill and before the release function gets a
+ * reference, kills, acts, and puts its reference: docs/owners/ref.md.
  *
  * The count may be freed when this returns, and before a second call. Only a caller that has a
  * reference may call twice, or race with another call, and rely on -EALREADY.
@@ -219,10 +215,6 @@ PERCPU_INLINE PERCPU_MUST_CHECK bool percpu_ref_tryget_live(struct percpu_ref *r
  *		dead and 0. The release function is not called, because the library cannot know
  *		which reference is missing
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_ref_kill_and_confirm(struct percpu_ref *ref,
-							     percpu_ref_fn *confirm);
-
-/** Kill the count, as percpu_ref_kill_and_confirm() without confirm. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_ref_kill(struct percpu_ref *ref);
 
 /**

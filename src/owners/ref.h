@@ -48,7 +48,7 @@
  *	closed   per CPU  open_cells()              stores the address
  *
  * Each change of the word is one compare-and-swap. make_percpu() and revive() end with
- * open_cells(). A kill unlocks after fold_cells(), confirms, and then puts the initial reference by
+ * open_cells(). A kill unlocks after fold_cells(), and then puts the initial reference by
  * percpu_ref_put_counted(). fold_cells() finds the number 0 if the initial reference was put, too.
  * If more were put than that, or there are more than PERCPU_REF_MAX, it stores 0, and returns
  * -ERANGE. After a 0 the kill calls no release function, and returns -ERANGE.

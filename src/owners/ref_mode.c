@@ -161,7 +161,7 @@ static int make_dead(struct counted_ref *r)
 	return e;
 }
 
-int percpu_ref_kill_and_confirm(struct percpu_ref *ref, percpu_ref_fn *confirm)
+int percpu_ref_kill(struct percpu_ref *ref)
 {
 	struct counted_ref *r = counted_of(ref);
 	int e, put;
@@ -174,15 +174,8 @@ int percpu_ref_kill_and_confirm(struct percpu_ref *ref, percpu_ref_fn *confirm)
 	if (e != 0 && e != -ERANGE)
 		return e;
 	PERCPU_STEP("ref: dead");
-	if (confirm != NULL)
-		confirm(ref, r->arg);
 	put = e == 0 ? percpu_ref_put_counted(r, 1) : e;
 	return put != 0 ? percpu_ref_complain(r, put, "was put more often than it was got") : 0;
-}
-
-int percpu_ref_kill(struct percpu_ref *ref)
-{
-	return percpu_ref_kill_and_confirm(ref, NULL);
 }
 
 int percpu_ref_switch_to_atomic(struct percpu_ref *ref)

@@ -6,7 +6,7 @@
  * exchanges a word. Numbers wrap, at 256 here.
  *
  * Holds: the release function is called once, by the thread that takes the count to 0, and no
- * thread has a reference then. No percpu_ref_tryget_live() succeeds after the kill was confirmed.
+ * thread has a reference then. No percpu_ref_tryget_live() succeeds once the kill has returned.
  * In the end nothing is left of the count.
  *
  * Bounds: two CPUs. Two users, each of which gets a reference and puts it, once, or one of them
@@ -19,7 +19,6 @@
  * Bug BUG_NO_FENCE: the cells are summed without a fence
  * Bug BUG_NO_SPREAD: a put takes the word for the count while the cells count, too
  * Bug BUG_FOLD_TWICE: the word says that the cells do not count before it has their sum
- * Bug BUG_CONFIRM_EARLY: the kill is confirmed before the word says so
  * Bug BUG_LIVE: a get by the word does not look whether the count was killed
  * Bug BUG_OPEN_EARLY in switches: sequences count before the word says so
  * Bug BUG_NO_ZERO in switches: the cells keep the sum that the word has taken over
@@ -34,7 +33,7 @@ bool spread, killed;
 byte running[2];	/* the thread whose sequence is in progress */
 byte references;	/* references that exist; at first the initial one */
 byte released;
-bool confirmed;
+bool returned; /* the kill */
 byte ended;
 
 /* The kernel: commits become visible. */
@@ -89,7 +88,7 @@ inline get_counted()
 #else
 		:: !killed && !(number == 0 && !spread) ->
 #endif
-			assert(!confirmed);
+			assert(!returned);
 			number = number + 1;
 			references++;
 			has = true
@@ -141,7 +140,7 @@ inline add_at(self, n)
 						own[c] = v;
 						running[c] = 0;
 						references = references + n;
-						assert(n != 1 || !confirmed);
+						assert(n != 1 || !returned);
 						has = (n == 1)
 					:: else -> slow = true
 					fi;
@@ -244,7 +243,7 @@ inline make_percpu()
 	fi
 }
 
-/* src/owners/ref_mode.c: percpu_ref_kill_and_confirm(), make_dead(), percpu_ref_switch_to_atomic() */
+/* src/owners/ref_mode.c: percpu_ref_kill(), make_dead(), percpu_ref_switch_to_atomic() */
 proctype controller(byte failures)
 {
 	byte sum, c;
@@ -264,13 +263,9 @@ proctype controller(byte failures)
 		:: else -> break
 		fi
 	od;
-#ifdef BUG_CONFIRM_EARLY
-	confirmed = true;
-#endif
 	fold_cells(true);
-	confirmed = true;
 	put_counted();
-	ended++
+	atomic { returned = true; ended++ }
 }
 
 init

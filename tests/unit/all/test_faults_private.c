@@ -402,12 +402,6 @@ static void note_release(struct percpu_ref *ref, void *arg)
 	++*(unsigned *)arg;
 }
 
-static void note_confirm(struct percpu_ref *ref, void *arg)
-{
-	(void)ref;
-	(void)arg;
-}
-
 /* Change the references from one to one. */
 static int use_references(void *ref)
 {
@@ -423,7 +417,7 @@ static int use_references(void *ref)
 	if (e == 0)
 		e = percpu_ref_switch_to_percpu(ref);
 	if (e == 0)
-		e = percpu_ref_kill_and_confirm(ref, note_confirm);
+		e = percpu_ref_kill(ref);
 	if (e == 0) {
 		assert_int_equal(percpu_ref_resurrect(ref), 0);
 		e = percpu_ref_kill(ref);

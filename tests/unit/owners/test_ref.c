@@ -19,9 +19,8 @@
 #include "owners/ref.h"
 
 static struct percpu_ref *ref;
-static unsigned released, confirmed;
-static bool at_confirm[4]; /* the state of the count when confirm is called */
-static int told;	   /* its address is the arg of the callbacks */
+static unsigned released;
+static int told; /* its address is the arg of the release function */
 
 static void note_release(struct percpu_ref *r, void *arg)
 {
@@ -30,7 +29,7 @@ static void note_release(struct percpu_ref *r, void *arg)
 
 static struct percpu_ref *make_ref(unsigned flags)
 {
-	released = confirmed = 0;
+	released = 0;
 	assert_int_equal(percpu_ref_create(note_release, &told, flags, &ref), 0);
 	return ref;
 }
@@ -40,22 +39,19 @@ static void drop_ref(void)
 	assert_int_equal(percpu_ref_destroy(ref), 0);
 }
 
-static void note_confirm(struct percpu_ref *r, void *arg)
+/* Kill the count, which has n references besides the initial one, and act before it can end: the
+ * reference that this thread holds meanwhile keeps the release function back. */
+static void kill_and_act(int64_t n)
 {
-	confirmed += r == ref && arg == &told;
-	at_confirm[0] = percpu_ref_tryget_live(r);
-	at_confirm[1] = percpu_ref_is_dying(r);
-	at_confirm[2] = percpu_ref_is_zero(r);
-	at_confirm[3] = released != 0;
-}
-
-static void expect_confirmed(unsigned n)
-{
-	assert_int_equal(confirmed, n);
-	assert_false(at_confirm[0]);
-	assert_true(at_confirm[1]);
-	assert_false(at_confirm[2]);
-	assert_false(at_confirm[3]);
+	assert_int_equal(percpu_ref_get(ref), 0);
+	assert_int_equal(percpu_ref_kill(ref), 0);
+	assert_false(percpu_ref_tryget_live(ref));
+	assert_true(percpu_ref_is_dying(ref));
+	assert_false(percpu_ref_is_zero(ref));
+	assert_int_equal(percpu_ref_fetch(ref), n + 1);
+	assert_int_equal(released, 0);
+	assert_int_equal(percpu_ref_put(ref), 0);
+	assert_int_equal(released, n == 0);
 }
 
 static void released_by_the_last_put(void **state)
@@ -72,8 +68,7 @@ static void released_by_the_last_put(void **state)
 	assert_int_equal(percpu_ref_put_many(ref, 15), 0);
 	assert_false(percpu_ref_is_dying(ref));
 	assert_false(percpu_ref_is_zero(ref));
-	assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), 0);
-	expect_confirmed(1);
+	kill_and_act(3);
 	assert_int_equal(percpu_ref_fetch(ref), 3);
 	assert_true(percpu_ref_is_dying(ref));
 	assert_false(percpu_ref_tryget_live(ref));
@@ -90,7 +85,7 @@ static void released_by_the_last_put(void **state)
 	drop_ref();
 }
 
-static void released_by_the_kill(void **state)
+static void released_after_the_kill(void **state)
 {
 	static const unsigned flags[] = { 0, PERCPU_REF_INIT_ATOMIC, PERCPU_REF_DEBUG };
 
@@ -99,8 +94,10 @@ static void released_by_the_kill(void **state)
 		make_ref(flags[i]);
 		assert_int_equal(percpu_ref_get(ref), 0);
 		assert_int_equal(percpu_ref_put(ref), 0);
-		assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), 0);
-		expect_confirmed(1);
+		kill_and_act(0);
+		drop_ref();
+		make_ref(flags[i]);
+		assert_int_equal(percpu_ref_kill(ref), 0);
 		assert_int_equal(released, 1);
 		drop_ref();
 	}
@@ -159,7 +156,6 @@ static void bad_input_is_refused(void **state)
 	assert_null(none);
 	assert_int_equal(percpu_ref_destroy(NULL), 0);
 	assert_int_equal(percpu_ref_kill(NULL), -EINVAL);
-	assert_int_equal(percpu_ref_kill_and_confirm(NULL, note_confirm), -EINVAL);
 	assert_int_equal(percpu_ref_switch_to_atomic(NULL), -EINVAL);
 	assert_int_equal(percpu_ref_switch_to_percpu(NULL), -EINVAL);
 	assert_int_equal(percpu_ref_reinit(NULL), -EINVAL);
@@ -178,8 +174,7 @@ static void misuse_is_refused(void **state)
 	assert_int_equal(percpu_ref_resurrect(ref), -EALREADY);
 	assert_int_equal(percpu_ref_get(ref), 0);
 	assert_int_equal(percpu_ref_kill(ref), 0);
-	assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), -EALREADY);
-	assert_int_equal(confirmed, 0);
+	assert_int_equal(percpu_ref_kill(ref), -EALREADY);
 	assert_int_equal(percpu_ref_fetch(ref), 1);
 	assert_int_equal(percpu_ref_destroy(ref), -EBUSY);
 	assert_int_equal(percpu_ref_reinit(ref), -EBUSY);
@@ -239,8 +234,7 @@ static void too_many_puts_show_at_the_kill(void **state)
 		assert_int_equal(percpu_ref_put_many(ref, more), 0);
 		assert_false(percpu_ref_is_zero(ref));
 		assert_int_equal(percpu_ref_fetch(ref), 1 - (int64_t)more);
-		assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), -ERANGE);
-		assert_int_equal(confirmed, 1);
+		assert_int_equal(percpu_ref_kill(ref), -ERANGE);
 		assert_int_equal(released, 0);
 		assert_true(percpu_ref_is_dying(ref));
 		assert_true(percpu_ref_is_zero(ref));
@@ -555,7 +549,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(released_by_the_last_put),
-		cmocka_unit_test(released_by_the_kill),
+		cmocka_unit_test(released_after_the_kill),
 		cmocka_unit_test(freed_by_its_release),
 		cmocka_unit_test(the_word_is_not_touched),
 		cmocka_unit_test(bad_input_is_refused),

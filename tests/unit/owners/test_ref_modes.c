@@ -16,22 +16,16 @@
 #include "owners/ref.h"
 
 static struct percpu_ref *ref;
-static unsigned released, confirmed, fences;
+static unsigned released, fences;
 static int denied;	       /* what a fence returns */
 static void (*in_fence)(void); /* called before the fence */
 static bool closed_in_fence;
-static unsigned confirmed_in_fence;
+static bool dead_in_fence;
 
 static void note_release(struct percpu_ref *r, void *arg)
 {
 	(void)r, (void)arg;
 	released++;
-}
-
-static void note_confirm(struct percpu_ref *r, void *arg)
-{
-	(void)r, (void)arg;
-	confirmed++;
 }
 
 int __real_percpu_fence(void);
@@ -40,7 +34,7 @@ int __wrap_percpu_fence(void)
 {
 	fences++;
 	closed_in_fence = ref != NULL && percpu_ref_is_closed(ref);
-	confirmed_in_fence = confirmed;
+	dead_in_fence = percpu_ref_is_dying(ref);
 	if (in_fence != NULL)
 		in_fence();
 	return denied != 0 ? denied : __real_percpu_fence();
@@ -49,7 +43,7 @@ int __wrap_percpu_fence(void)
 static int make(void **state)
 {
 	(void)state;
-	released = confirmed = fences = 0;
+	released = fences = 0;
 	denied = 0;
 	in_fence = NULL;
 	at_step = NULL;
@@ -88,11 +82,10 @@ static void late_commits_are_counted(void **state)
 {
 	(void)state;
 	in_fence = commit_late;
-	assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), 0);
+	assert_int_equal(percpu_ref_kill(ref), 0);
 	assert_int_equal(fences, 1);
 	assert_true(closed_in_fence);
-	assert_int_equal(confirmed_in_fence, 0);
-	assert_int_equal(confirmed, 1);
+	assert_false(dead_in_fence);
 	assert_int_equal(percpu_ref_fetch(ref), 1);
 	assert_int_equal(released, 0);
 	assert_int_equal(percpu_ref_put(ref), 0);
@@ -337,9 +330,8 @@ static void a_fence_that_fails_changes_nothing(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		denied = errors[i];
 		in_fence = i % 2 ? get : commit_late;
-		assert_int_equal(percpu_ref_kill_and_confirm(ref, note_confirm), denied);
+		assert_int_equal(percpu_ref_kill(ref), denied);
 		assert_int_equal(percpu_ref_switch_to_atomic(ref), denied);
-		assert_int_equal(confirmed, 0);
 		assert_false(percpu_ref_is_dying(ref));
 		assert_false(percpu_ref_is_closed(ref));
 		assert_true(percpu_ref_tryget_live(ref));
