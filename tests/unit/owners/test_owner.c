@@ -802,6 +802,30 @@ static void slots_are_left_once(void **state)
 	assert_int_equal(percpu_owners_self(owners), 0);
 }
 
+static uint64_t id_of_second;
+static bool lived_then;
+
+static void look_at_second(void)
+{
+	lived_then = percpu_owners_alive(owners, id_of_second);
+}
+
+/* While a handle is detached, its slot is this process's until the slot is free. If the slot seemed
+ * to be a dead owner's, another thread could take it, and the detaching one would unlock its byte. */
+static void detached_handles_live_until_they_have_left(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_owners_open(region, 0, &second), 0);
+	assert_int_equal(percpu_owners_join(second), 0);
+	id_of_second = percpu_owners_self(second);
+	deadly = "owner: byte unlocked";
+	meanwhile = look_at_second;
+	percpu_owners_detach(second);
+	assert_null(deadly);
+	assert_true(lived_then);
+	assert_false(lives(id_of_second));
+}
+
 static void join_and_be_killed(void)
 {
 	stop(start(join_and_stay, 0));
@@ -1361,6 +1385,7 @@ int main(int argc, char **argv)
 		OWNER_TEST(the_killed_leave_slots_that_can_be_taken),
 		OWNER_TEST(the_dead_do_not_live_again),
 		OWNER_TEST(slots_are_left_once),
+		OWNER_TEST(detached_handles_live_until_they_have_left),
 		OWNER_TEST(only_own_slots_are_given_back),
 		OWNER_TEST(slots_are_copied_whole),
 		OWNER_TEST(numbers_are_not_used_twice),
