@@ -324,7 +324,8 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	return 0;
 }
 
-/* Print what is wrong with a buffer, and abort. b is NULL if sf is not of the file. */
+/* Print what is wrong with a buffer, and abort. b is NULL if sf is not of the file, or has had no
+ * page yet. */
 __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbuf *sf,
 							const struct percpu_sfbuf_item *b,
 							const char *what)
@@ -336,6 +337,12 @@ __attribute__((noreturn)) static void complain_of_sfbuf(const struct percpu_sfbu
 	page = page_seen(b) != PERCPU_SFBUF_NO_PAGE ? page_seen(b) : b->page_before;
 	percpu_debug_die("sfbuf %p, page %llu: %s", (const void *)sf, (unsigned long long)page,
 			 what);
+}
+
+/* Return whether the buffer was ever allocated: that makes the upper half of the word not 0. */
+static bool has_had_page(const struct percpu_sfbuf_item *b)
+{
+	return __atomic_load_n(&b->refs, __ATOMIC_RELAXED) != 0;
 }
 
 /* Return the buffer, or NULL if sf is not of the file, or has no references. */
@@ -355,7 +362,7 @@ static struct percpu_sfbuf_item *checked(struct percpu_lwbufs *f, struct percpu_
 	else if (percpu_sfbuf_refs(b) == 0)
 		fault = "has no reference: freed twice, or used after it was freed";
 	if (fault != NULL && (f->flags & PERCPU_LWBUF_DEBUG))
-		complain_of_sfbuf(sf, is_ours ? b : NULL, fault);
+		complain_of_sfbuf(sf, is_ours && has_had_page(b) ? b : NULL, fault);
 	return fault == NULL ? b : NULL;
 }
 

@@ -399,6 +399,18 @@ static int free_shared_twice(struct percpu_lwbufs *f)
 	return percpu_sfbuf_free(f, sf);
 }
 
+/* The buffer has had page 5, and then page 3. */
+static int free_shared_twice_later(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbuf *first, *sf;
+
+	REQUIRE(percpu_sfbuf_alloc(f, 5, 0, &first) == 0 && percpu_sfbuf_free(f, first) == 0);
+	do {
+		REQUIRE(percpu_sfbuf_alloc(f, 3, 0, &sf) == 0 && percpu_sfbuf_free(f, sf) == 0);
+	} while (sf != first);
+	return percpu_sfbuf_free(f, sf);
+}
+
 static int use_shared_after_free(struct percpu_lwbufs *f)
 {
 	struct percpu_sfbuf *sf;
@@ -474,6 +486,7 @@ static void debug_names_what_is_wrong(void **state)
 		{ ask_after_free, "page 5, generation 1: used after" },
 		{ use_after_free, NULL },
 		{ free_shared_twice, "page 5: has no reference: freed twice" },
+		{ free_shared_twice_later, "page 3: has no reference: freed twice" },
 		{ use_shared_after_free, NULL },
 		{ store_unasked, NULL },
 		{ store_shared_unasked, NULL },
@@ -494,6 +507,17 @@ static void debug_names_what_is_wrong(void **state)
 			assert_non_null(strstr(text, rows[i].says));
 			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 		}
+}
+
+/* A buffer that was never allocated has had no page. The message names none. */
+static void debug_names_no_page_that_was_not_there(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	(void)run_debug(free_shared_unallocated, true, text, sizeof(text));
+	assert_non_null(strstr(text, "libpercpu: sfbuf "));
+	assert_null(strstr(text, "page"));
 }
 
 /* With the flag for stores a thread may store to the page, even to a shared buffer that another
@@ -543,6 +567,7 @@ int main(void)
 		cmocka_unit_test(children_have_their_own),
 		cmocka_unit_test(a_failed_write_frees_the_buffer),
 		cmocka_unit_test(debug_names_what_is_wrong),
+		cmocka_unit_test(debug_names_no_page_that_was_not_there),
 		cmocka_unit_test(debug_lets_writers_store),
 	};
 
