@@ -21,6 +21,7 @@
 #include "support.h"
 #include "../segments.h"
 
+#include "cpu/debug.h"
 #include "segment/segment.h"
 
 #define DEBUG PERCPU_SEGMENT_DEBUG
@@ -475,6 +476,7 @@ enum fault {
 	SENT_HANDLED,
 	SENT_BY_DEFAULT,
 	SENT_IGNORED,
+	SENT_BY_KILL,
 	FAULTS,
 };
 
@@ -515,6 +517,8 @@ static int fault_elsewhere(void *arg)
 		fault_where_it_writes(s);
 	else if (how < SENT_HANDLED)
 		(void)*(const volatile char *)elsewhere;
+	else if (how == SENT_BY_KILL)
+		kill(getpid(), SIGSEGV);
 	else
 		raise(SIGSEGV);
 	return 6;
@@ -523,12 +527,19 @@ static int fault_elsewhere(void *arg)
 static void other_faults_are_passed_on(void **state)
 {
 	static const int status[FAULTS] = {
-		[FAULT_BY_DEFAULT] = SIGSEGV,	       [FAULT_HANDLED] = 3 << 8,
-		[FAULT_HANDLED_WITH_ADDRESS] = 4 << 8, [FAULT_HANDLED_ONCE] = SIGSEGV,
-		[FAULT_HANDLED_AGAIN] = 7 << 8,	       [FAULT_HANDLED_ON_STACK] = 8 << 8,
-		[FAULT_HANDLED_BESIDE_STACK] = 8 << 8, [FAULT_IGNORED] = SIGSEGV,
-		[FAULT_WHERE_IT_WRITES] = SIGSEGV,     [SENT_HANDLED] = 3 << 8,
-		[SENT_BY_DEFAULT] = SIGSEGV,	       [SENT_IGNORED] = 6 << 8,
+		[FAULT_BY_DEFAULT] = SIGSEGV,
+		[FAULT_HANDLED] = 3 << 8,
+		[FAULT_HANDLED_WITH_ADDRESS] = 4 << 8,
+		[FAULT_HANDLED_ONCE] = SIGSEGV,
+		[FAULT_HANDLED_AGAIN] = 7 << 8,
+		[FAULT_HANDLED_ON_STACK] = 8 << 8,
+		[FAULT_HANDLED_BESIDE_STACK] = 8 << 8,
+		[FAULT_IGNORED] = SIGSEGV,
+		[FAULT_WHERE_IT_WRITES] = SIGSEGV,
+		[SENT_HANDLED] = 3 << 8,
+		[SENT_BY_DEFAULT] = SIGSEGV,
+		[SENT_IGNORED] = 6 << 8,
+		[SENT_BY_KILL] = SIGSEGV,
 	};
 	char said[1024];
 
@@ -643,6 +654,47 @@ static void signals_are_handled_in_the_mode_alone(void **state)
 	unlink(path);
 }
 
+/* Where the program handles no SIGSEGV, a thread that has an alternate stack handles it there. */
+static int open_without_a_handler(void *arg)
+{
+	struct sigaction now;
+
+	(void)arg;
+	signal(SIGSEGV, SIG_DFL);
+	percpu_segment_close(must_open(ALL | DEBUG));
+	test_child_require(sigaction(SIGSEGV, NULL, &now) == 0, "sigaction");
+	return now.sa_handler != SIG_DFL && (now.sa_flags & SA_ONSTACK) ? 0 : 1;
+}
+
+static void the_handler_runs_on_the_alternate_stack(void **state)
+{
+	(void)state;
+	test_in_child(open_without_a_handler, NULL);
+	unlink(path);
+}
+
+/* A text that is longer than the buffer ends with a line feed, and nothing is behind it. */
+
+static int say_much(void *arg)
+{
+	percpu_debug_say("%s", (const char *)arg);
+	return 0;
+}
+
+static void long_sentences_are_cut(void **state)
+{
+	static const char prefix[] = "libpercpu: ";
+	char much[1024], said[2048];
+
+	(void)state;
+	memset(much, 'x', sizeof(much) - 1);
+	much[sizeof(much) - 1] = '\0';
+	assert_int_equal(test_listen(say_much, much, said, sizeof(said)), 0);
+	assert_int_equal(strlen(said), 511); /* with its NUL, the length of the buffer */
+	assert_int_equal(strspn(said + sizeof(prefix) - 1, "x"), 511 - sizeof(prefix));
+	assert_int_equal(said[510], '\n');
+}
+
 /* The program faults after a segment could not be opened. */
 static int fault_after_failure(void *arg)
 {
@@ -741,6 +793,48 @@ static void closed_segments_let_go_of_their_file(void **state)
 	unlink(path);
 }
 
+/* The file has been cut behind its first chunk. So the second chunk is mapped and gets no header,
+ * and stays the region's spare chunk. */
+static struct percpu_segment *open_with_a_spare_chunk(unsigned flags)
+{
+	const struct percpu_histogram_options o = { .size = sizeof(o), .buckets_per_octave = 32 };
+	struct percpu_segment *s = NULL;
+	struct percpu_histogram *h;
+	char name[16];
+	int e = 0;
+
+	assert_int_equal(percpu_segment_open(path, ALL | flags, NULL, &s), 0);
+	assert_int_equal(s->region->n, 1);
+	assert_int_equal(
+		truncate(path, (off_t)percpu_chunk_size(percpu_stride(s->region->lane_size),
+							s->region->cpus)),
+		0);
+	for (int i = 0; i < 6 && e == 0; i++) {
+		snprintf(name, sizeof(name), "h%d", i);
+		e = percpu_segment_histogram(s, METRIC(name), &o, &h);
+	}
+	assert_int_equal(e, -ENOSPC);
+	assert_non_null(s->region->spare);
+	return s;
+}
+
+static void spare_chunks_are_unmapped(void **state)
+{
+	static const unsigned flags[] = { 0, DEBUG };
+	struct percpu_segment *s;
+	struct stat st;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		s = open_with_a_spare_chunk(flags[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_true(maps_file(&st));
+		percpu_segment_close(s);
+		assert_false(maps_file(&st));
+		unlink(path);
+	}
+}
+
 /* Of the addresses beside a chunk, none is the region's. */
 static void regions_map_their_chunks_alone(void **state)
 {
@@ -811,7 +905,7 @@ static int close_odd_name_twice(void *arg)
 
 	(void)arg;
 	signal(SIGABRT, SIG_DFL);
-	snprintf(odd, sizeof(odd), "%s\nb\x7f", path);
+	snprintf(odd, sizeof(odd), "%s\nb\x7f\xc3\xbc", path);
 	test_child_require(percpu_segment_open(odd, ALL | DEBUG, NULL, &s) == 0, "open");
 	unlink(odd);
 	percpu_segment_close(s);
@@ -825,8 +919,8 @@ static void names_stay_in_one_line(void **state)
 
 	(void)state;
 	assert_int_equal(test_listen(close_odd_name_twice, NULL, said, sizeof(said)), SIGABRT);
-	snprintf(expected, sizeof(expected), "libpercpu: segment \"%s?b?\" is closed twice\n",
-		 path);
+	snprintf(expected, sizeof(expected),
+		 "libpercpu: segment \"%s?b?\xc3\xbc\" is closed twice\n", path);
 	assert_string_equal(said, expected);
 }
 
@@ -869,9 +963,12 @@ int main(void)
 		cmocka_unit_test(other_faults_are_passed_on),
 		cmocka_unit_test(handlers_keep_their_flags_and_mask),
 		cmocka_unit_test(signals_are_handled_in_the_mode_alone),
+		cmocka_unit_test(the_handler_runs_on_the_alternate_stack),
+		cmocka_unit_test(long_sentences_are_cut),
 		cmocka_unit_test(segments_that_were_not_opened_are_not_watched),
 		cmocka_unit_test(closing_leaves_what_is_behind),
 		cmocka_unit_test(closed_segments_let_go_of_their_file),
+		cmocka_unit_test(spare_chunks_are_unmapped),
 		cmocka_unit_test(regions_map_their_chunks_alone),
 		cmocka_unit_test(children_go_on),
 		cmocka_unit_test(flags_of_writers_need_write),

@@ -438,6 +438,47 @@ static int open_at_once(void *arg)
 	return 0;
 }
 
+/* A thread uses a closed segment while another thread opens one, and has signals blocked. */
+
+static struct percpu_counter *closed_counter;
+static pthread_t user;
+static bool may_count; /* atomic */
+
+static void *count_when_told(void *arg)
+{
+	while (!__atomic_load_n(&may_count, __ATOMIC_ACQUIRE))
+		test_sleep_us(100);
+	percpu_counter_add(closed_counter, 1);
+	return arg;
+}
+
+static void let_count(void)
+{
+	__atomic_store_n(&may_count, true, __ATOMIC_RELEASE);
+	pthread_join(user, NULL);
+}
+
+static int use_while_another_is_opened(void *arg)
+{
+	const struct percpu_metric m = metric("a_total");
+
+	expect_abort(arg);
+	test_child_require(percpu_segment_open(path, ALL | DEBUG, NULL, &closing) == 0, "open");
+	test_child_require(percpu_segment_counter(closing, &m, &closed_counter) == 0, "counter");
+	percpu_segment_close(closing);
+	test_child_require(pthread_create(&user, NULL, count_when_told, NULL) == 0, "thread");
+	meanwhile = let_count;
+	waits_when = "segment: to be watched";
+	test_child_require(percpu_segment_open(path, ALL | DEBUG, NULL, &other) == 0, "open");
+	return 0;
+}
+
+static void closed_segments_are_watched_all_the_time(void **state)
+{
+	(void)state;
+	must_abort(use_while_another_is_opened, "is used after it was closed");
+}
+
 static void threads_have_their_segments_watched(void **state)
 {
 	(void)state;
@@ -456,6 +497,7 @@ int main(void)
 		cmocka_unit_test(threads_share_handles),
 		cmocka_unit_test(no_two_close_one_segment),
 		cmocka_unit_test(threads_have_their_segments_watched),
+		cmocka_unit_test(closed_segments_are_watched_all_the_time),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
