@@ -271,6 +271,30 @@ static void all_windows_may_be_lost(void **state)
 	close(fd);
 }
 
+/* A file system has no room for the longest file of a region. The region gets half of it. */
+static void regions_are_as_long_as_there_is_room(void **state)
+{
+	static const int refused[] = { EFBIG, EINVAL, ENOSPC };
+	int fd = memfd_create("region", MFD_CLOEXEC);
+	struct percpu_region *r = NULL;
+	uint32_t most;
+
+	(void)state;
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
+	most = r->capacity;
+	assert_true(most > 1);
+	percpu_region_close(r);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ftruncate(fd, 0), 0);
+		fault_set(FAULT_FTRUNCATE, 0, refused[i], false);
+		assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
+		assert_int_equal(fault_clear(), 1);
+		assert_int_equal(r->capacity, most / 2);
+		percpu_region_close(r);
+	}
+	close(fd);
+}
+
 enum { MANY = 500 };
 
 static uint64_t cached_of_many(struct percpu_zone *z)
@@ -348,6 +372,7 @@ int main(void)
 		cmocka_unit_test(windows_that_are_free_need_no_memory),
 		cmocka_unit_test(lengths_that_are_not_known_stay),
 		cmocka_unit_test(all_windows_may_be_lost),
+		cmocka_unit_test(regions_are_as_long_as_there_is_room),
 		cmocka_unit_test(depots_without_memory_go_on),
 		cmocka_unit_test(refused_fences_are_announced_again),
 		cmocka_unit_test(fallbacks_keep_errno),

@@ -154,6 +154,17 @@ static void copies_that_failed_are_not_made(void **state)
 	assert_ptr_equal(percpu_variable_at(&failed, &uncopied[3], 1), &uncopied[3]);
 }
 
+static unsigned unmapped; /* chunks */
+
+/* Replace the library's function, by the linker's --wrap. */
+void __real_percpu_chunk_unmap(struct percpu_chunk *k);
+void __wrap_percpu_chunk_unmap(struct percpu_chunk *k);
+void __wrap_percpu_chunk_unmap(struct percpu_chunk *k)
+{
+	unmapped++;
+	__real_percpu_chunk_unmap(k);
+}
+
 static struct percpu_region *region_there;
 
 static void make_default(void)
@@ -171,6 +182,7 @@ static void the_default_region_is_one(void **state)
 	assert_int_equal(percpu_region_default(&r), 0);
 	assert_int_equal(times, 0);
 	assert_ptr_equal(r, region_there);
+	assert_int_equal(unmapped, 1); /* the one that this thread made */
 }
 
 /* A call that makes the default region changes no signal mask, even if another thread is first. */

@@ -13,6 +13,7 @@
 #include <percpu/counter.h>
 #include <percpu/stats.h>
 
+#include "memory/memory.h"
 #include "region_kinds.h"
 
 /* A key contains its object's kind, and leads to the begin of one object. */
@@ -214,6 +215,12 @@ static void files_are_created_whole_or_not_at_all(void **state)
 	close(fd);
 	percpu_region_close(r);
 	assert_int_equal(unlink(test_path("file")), 0);
+	o.mode = 02640;
+	assert_int_equal(test_region_new(test_path("file"), &o, &r), 0);
+	assert_int_equal(stat(test_path("file"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	percpu_region_close(r);
+	assert_int_equal(unlink(test_path("file")), 0);
 	assert_int_equal(test_region_new(test_path("file"), NULL, &r), 0);
 	assert_int_equal(stat(test_path("file"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
@@ -256,6 +263,50 @@ static void descriptors_are_filled_or_opened(void **state)
 	assert_null(none);
 	close(full);
 	close(fd);
+}
+
+/* Segments pass flags of their own, which no program may pass. */
+static void unknown_flags_are_refused(void **state)
+{
+	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE;
+	const int fd = memfd_create("flags", MFD_CLOEXEC);
+	struct percpu_region *none = NULL;
+
+	(void)state;
+	for (unsigned bit = 16; bit != 0; bit *= 2) {
+		assert_int_equal(percpu_region_open(test_path("file"), flags | bit, NULL, &none),
+				 -EINVAL);
+		assert_int_equal(percpu_region_open_fd(fd, flags | bit, NULL, &none), -EINVAL);
+	}
+	assert_null(none);
+	close(fd);
+}
+
+/* A program has made the file longer than a region may become: it has room for 2^32 chunks. */
+static void longer_files_have_room_for_all_chunks(void **state)
+{
+	const unsigned flags = PERCPU_REGION_WRITE | PERCPU_REGION_CREATE;
+	const int fd = memfd_create("long", MFD_CLOEXEC);
+	struct percpu_region *r = NULL;
+	uint64_t chunk;
+	void *cell;
+	int e;
+
+	(void)state;
+	assert_int_equal(percpu_region_open_fd(fd, flags, NULL, &r), 0);
+	chunk = percpu_chunk_size(PERCPU_STRIDE, r->cpus);
+	percpu_region_close(r);
+	e = ftruncate(fd, (off_t)(chunk << 32));
+	if (e == 0) {
+		assert_int_equal(percpu_region_open_fd(fd, flags, NULL, &r), 0);
+		assert_int_equal(r->capacity, PERCPU_MAX_FILE_CHUNKS);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE, 64, &cell), 0);
+		percpu_region_close(r);
+	}
+	close(fd);
+	if (e != 0)
+		test_skip("no file is that long");
 }
 
 /* The file must be new: neither a file of any kind nor a link is opened or replaced. */
@@ -445,6 +496,8 @@ int main(void)
 		cmocka_unit_test(left_over_files_are_left_alone),
 		cmocka_unit_test(files_are_created_whole_or_not_at_all),
 		cmocka_unit_test(descriptors_are_filled_or_opened),
+		cmocka_unit_test(unknown_flags_are_refused),
+		cmocka_unit_test(longer_files_have_room_for_all_chunks),
 		cmocka_unit_test(exclusive_files_are_new),
 		cmocka_unit_test(number_0_is_a_descriptor),
 		cmocka_unit_test(threads_can_be_canceled_afterwards),

@@ -1123,7 +1123,14 @@ static void descriptors_are_closed_on_exec_and_given_back(void **state)
 	test_assert_holding(before);
 }
 
-/* What a region that is made needs for owners, it keeps from the start. */
+/* Return whether two descriptors are of two open files, each of which has a position. */
+static bool are_apart(int fd, int kept)
+{
+	return lseek(fd, 7, SEEK_SET) == 7 && lseek(kept, 0, SEEK_CUR) == 0;
+}
+
+/* What a region that is made needs for owners, it keeps from the start. A file of the program's is
+ * opened anew: locks of the program's open file are the program's. */
 static void new_regions_have_owners(void **state)
 {
 	const unsigned flags = OWNERS_FLAGS | PERCPU_REGION_EXCL;
@@ -1132,8 +1139,8 @@ static void new_regions_have_owners(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const int fd = memfd_create("new", MFD_CLOEXEC);
+		struct percpu_region *r = NULL, *again = NULL;
 		struct percpu_owners *o = NULL;
-		struct percpu_region *r = NULL;
 
 		if (i == 0)
 			assert_int_equal(percpu_region_open(test_path("new"), flags, NULL, &r), 0);
@@ -1146,6 +1153,10 @@ static void new_regions_have_owners(void **state)
 		assert_true(r->file.fd > STDERR_FILENO);
 		assert_false(r->file.inherited);
 		assert_int_equal(fcntl(r->file.fd, F_GETFD), FD_CLOEXEC);
+		assert_true(are_apart(fd, r->file.fd));
+		assert_int_equal(percpu_region_open_fd(fd, OWNERS_FLAGS, NULL, &again), 0);
+		assert_true(are_apart(fd, again->file.fd));
+		percpu_region_close(again);
 		close(fd);
 		assert_int_equal(percpu_owners_open(r, 0, &o), 0);
 		assert_int_equal(percpu_owners_join(o), 0);

@@ -155,6 +155,36 @@ static void files_of_others_are_refused(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* A privileged program has taken the rights of another user. That user's files are its own, and
+ * those of the user that started it are not. */
+static int open_as_another_user(void *arg)
+{
+	const int fd = *(int *)arg;
+	struct percpu_segment *opened = NULL;
+	int own;
+
+	if (seteuid(12345) != 0)
+		return 77;
+	own = memfd_create("own", MFD_CLOEXEC);
+	test_child_require(percpu_segment_open_fd(own, ALL, NULL, &opened) == 0, "its own");
+	percpu_segment_close(opened);
+	return percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE, NULL, &opened) == -EPERM ? 0 : 1;
+}
+
+static void effective_users_own_files(void **state)
+{
+	int fd = memfd_create("segment", MFD_CLOEXEC), status;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	status = test_wait(test_fork(open_as_another_user, &fd), 60);
+	close(fd);
+	if (status == 77 << 8)
+		test_skip("not permitted to be another user");
+	assert_int_equal(status, 0);
+}
+
 static void empty_files_of_others_stay_empty(void **state)
 {
 	struct percpu_segment *none = NULL;
@@ -380,6 +410,7 @@ int main(void)
 		cmocka_unit_test(options_are_those_of_the_region),
 		cmocka_unit_test(links_are_refused),
 		cmocka_unit_test(files_of_others_are_refused),
+		cmocka_unit_test(effective_users_own_files),
 		cmocka_unit_test(empty_files_of_others_stay_empty),
 		cmocka_unit_test(consistent_readers_open_files_of_others),
 		cmocka_unit_test(descriptors_are_opened),
