@@ -1271,6 +1271,34 @@ static bool set_block_next(void)
 	return false;
 }
 
+/* A declaration makes a block, and a series is removed meanwhile. The next try lets removed series
+ * be freed, and makes no block. */
+
+static bool remove_x_while_a_block_is_made(void)
+{
+	if (++looks == 1)
+		return true;
+	assert_int_equal(remove_value(others, "x"), 0);
+	return false;
+}
+
+static void blocks_are_made_once(void **state)
+{
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	assert_non_null(family_of(s, 3));
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, "x", 1), 1);
+	s->control->end = PERCPU_SEGMENT_BLOCK; /* so that another block is needed */
+	meanwhile = remove_x_while_a_block_is_made;
+	waits_when = "root: looked up";
+	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &c), 0);
+	assert_null(waits_when);
+	assert_int_equal(looks, 2);
+	assert_non_null(c);
+}
+
 static void blocks_that_are_none_are_damage(void **state)
 {
 	struct percpu_family *const f = family_of(s, 3);
@@ -1434,6 +1462,7 @@ int main(void)
 		both(handles_are_of_what_was_declared),
 		both(ends_in_no_block_are_damage),
 		both(families_fill_up_meanwhile),
+		both(blocks_are_made_once),
 		both(blocks_that_are_none_are_damage),
 		both(what_is_in_use_is_not_freed),
 		both(half_made_ones_of_no_family_stay),

@@ -231,6 +231,47 @@ static void records_without_objects_may_go(void **state)
 	assert_int_equal(close_both(state), 0);
 }
 
+/* A process makes a series in the record of a longer one. Before it keeps the handle, the series is
+ * removed, and another process is killed when it has written it at the end. The first process makes
+ * the object there, and does not write the record. */
+
+static bool replace_by_half(void)
+{
+	assert_int_equal(remove_value(others, "x"), 0);
+	leave_half(3, "x");
+	return false;
+}
+
+static void records_are_rewritten_once(void **state)
+{
+	static const char longer[] = "the value of a series whose record is longer than others";
+	struct percpu_segment *later;
+	struct percpu_family *f;
+
+	if (!percpu_status()->robust)
+		test_skip("locks are not taken over here");
+	(void)open_both(state);
+	f = family_of(s, 3);
+	others = family_of(t, 3);
+	assert_int_equal(count_in(others, longer, 1), 1);
+	assert_int_equal(remove_value(others, longer), 0);
+	assert_int_equal(percpu_segment_release_removed(s), 0);
+	assert_int_equal(percpu_segment_release_removed(t), 0);
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(t->spare.n, 1);
+	meanwhile = replace_by_half;
+	waits_when = "segment: to be kept";
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_null(waits_when);
+	assert_int_equal(count_in(others, "y", 2), 2);
+	later = open_family_file(path, ALL);
+	f = family_of(later, 3);
+	assert_int_equal(count_in(f, "x", 0), 1);
+	assert_int_equal(count_in(f, "y", 0), 2);
+	percpu_segment_close(later);
+	assert_int_equal(close_both(state), 0);
+}
+
 /* Half made series go, although no process asks for their values again. */
 static void half_made_series_go(void **state)
 {
@@ -250,6 +291,54 @@ static void half_made_series_go(void **state)
 	assert_int_equal(count_in(f, "y", 2), 2);
 	assert_int_equal(percpu_family_overflows(f), 0);
 	assert_int_equal(count_in(f, "z", 4), 4); /* the family is full */
+	assert_int_equal(percpu_family_overflows(f), 1);
+	percpu_segment_close(s);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A process is killed when the record of a family's overflow is there, and its object is not. Room
+ * is needed, and the record stays. */
+
+static unsigned announced; /* records */
+
+static bool die_at_the_second(void)
+{
+	if (++announced == 2)
+		raise(SIGKILL);
+	return true;
+}
+
+static int make_half_overflow(void *arg)
+{
+	struct percpu_segment *s = NULL;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open");
+	meanwhile = die_at_the_second;
+	waits_when = "segment: record announced";
+	return family_of(s, 1) != NULL;
+}
+
+static void half_made_overflows_stay(void **state)
+{
+	struct percpu_segment *s = open_family_file(path, ALL);
+	struct percpu_family *f;
+
+	(void)state;
+	if (!percpu_status()->robust) {
+		percpu_segment_close(s);
+		assert_int_equal(unlink(path), 0);
+		test_skip("locks are not taken over here");
+	}
+	assert_int_equal(test_wait(test_fork(make_half_overflow, NULL), 60), SIGKILL);
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	assert_int_equal(s->unkeyed, 1);
+	assert_int_equal(percpu_reuse_free(s, 0), 0);
+	assert_int_equal(percpu_segment_removals(s), 0);
+	assert_int_equal(s->spare.n, 0);
+	f = family_of(s, 1);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(count_in(f, "y", 2), 2); /* in the overflow */
 	assert_int_equal(percpu_family_overflows(f), 1);
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);
@@ -392,7 +481,9 @@ int main(void)
 		clean(no_step_loses_anything),
 		clean(shares_are_freed_with_their_gauge),
 		clean(records_without_objects_may_go),
+		clean(records_are_rewritten_once),
 		clean(half_made_series_go),
+		clean(half_made_overflows_stay),
 		clean(half_made_owned_gauges_go),
 		clean(removals_that_were_cut_short_are_completed),
 	};
