@@ -18,6 +18,7 @@
 #include <percpu/status.h>
 #include <percpu/zone.h>
 
+#include "cpu/cpu.h"
 #include "support.h"
 #include "jail.h"
 
@@ -186,6 +187,19 @@ static void count_on_the_last(unsigned i, void *arg)
 		percpu_counter_add(c, 1);
 }
 
+/* Each verdict has a status of its own. */
+static void require_told_for_each_verdict(void)
+{
+	const uint32_t found = percpu_verdict_word;
+
+	test_child_require(percpu_status()->cpu_without_lane, "status");
+	for (uint32_t v = PERCPU_SELFTEST_SKIPPED; v < PERCPU_SELFTEST_PENDING; v++) {
+		__atomic_store_n(&percpu_verdict_word, v, __ATOMIC_RELEASE);
+		test_child_require(percpu_status()->cpu_without_lane, "status of each verdict");
+	}
+	__atomic_store_n(&percpu_verdict_word, found, __ATOMIC_RELEASE);
+}
+
 static int outgrow_lanes(void *arg)
 {
 	const struct percpu_status *st;
@@ -219,7 +233,7 @@ static int outgrow_lanes(void *arg)
 			percpu_counter_add(c[0], 1);
 		test_child_require(percpu_thread_tier() <= PERCPU_TIER_CPU, "the thread's tier");
 	}
-	test_child_require(percpu_status()->cpu_without_lane, "status");
+	require_told_for_each_verdict();
 	test_child_require(percpu_counter_fetch_zero(c[0]) == 2 * ADDS, "exact");
 	test_child_require(percpu_counter_fetch(c[0]) == 0, "reset");
 	for (int i = 1; i < 4; i++)
