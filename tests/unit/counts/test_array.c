@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <percpu/counter.h>
+#include <percpu/region.h>
 #include <percpu/status.h>
 
 #include "support.h"
@@ -73,6 +74,27 @@ static void index_out_of_range_reads_zero(void **state)
 	percpu_counter_array_zero(array, SIZE_MAX / 8 + 1);
 	assert_int_equal(percpu_counter_array_fetch(array, 0), 1);
 	assert_int_equal(percpu_counter_array_fetch(array, N - 1), 1);
+}
+
+/* Two arrays of 64 bytes have no gap between them. */
+static void counters_behind_are_left_alone(void **state)
+{
+	struct percpu_counter_array *a, *b;
+	struct percpu_region *r;
+
+	(void)state;
+	assert_int_equal(percpu_region_create(NULL, &r), 0);
+	assert_int_equal(percpu_counter_array_create_in(r, 8, &a), 0);
+	assert_int_equal(percpu_counter_array_create_in(r, 8, &b), 0);
+	assert_ptr_equal(b->block.base, a->block.base + 64);
+	percpu_counter_array_add(b, 0, 5);
+	assert_int_equal(percpu_counter_array_fetch(a, 8), 0);
+	assert_int_equal(percpu_counter_array_fetch_zero(a, 8), 0);
+	percpu_counter_array_zero(a, 8);
+	assert_int_equal(percpu_counter_array_fetch(b, 0), 5);
+	percpu_counter_array_destroy(a);
+	percpu_counter_array_destroy(b);
+	percpu_region_close(r);
 }
 
 /* Test each width at each position, with neighbors that must not change. */
@@ -259,6 +281,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(counters_are_separate, create, destroy),
 		cmocka_unit_test_setup_teardown(zero_and_fetch_zero_touch_one, create, destroy),
 		cmocka_unit_test_setup_teardown(index_out_of_range_reads_zero, create, destroy),
+		cmocka_unit_test(counters_behind_are_left_alone),
 		cmocka_unit_test_setup_teardown(vector_adds_reach_their_words_only, create,
 						destroy),
 		cmocka_unit_test_setup_teardown(adds_of_other_numbers_reach_their_words_only,
