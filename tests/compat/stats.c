@@ -111,7 +111,8 @@ int main(void)
 {
 	PERCPU_STATS(struct larger) larger;
 	PERCPU_STATS(struct others) others;
-	struct full delta = { { 1, 2 } }, now;
+	const struct full delta = { { 1, 2 } };
+	struct full now;
 	struct larger out;
 	int e = PERCPU_STATS_CREATE(&full, 1, 0);
 
