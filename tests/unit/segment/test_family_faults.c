@@ -85,6 +85,33 @@ static void half_made_ones_wait_for_the_lock(void **state)
 	assert_int_equal(percpu_family_overflows(g), 1);
 }
 
+/* There is no memory to list the first of two half made records that are freed at once. The tables
+ * are made anew, and have both. */
+static void records_that_were_not_listed_are_found(void **state)
+{
+	struct percpu_record_copy c;
+	struct percpu_segment_record *r = NULL;
+	struct percpu_family *two = NULL;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "two_total", PERCPU_METRIC_COUNTER, 2, &two), 0);
+	assert_int_equal(count_in(two, "a", 1), 1);
+	assert_int_equal(count_in(two, "b", 1), 1);
+	for (int i = 0; percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r); i++)
+		if (i >= 2) /* behind the overflows of two families */
+			r->key = 0;
+	t = open_family_file(path, ALL);
+	assert_int_equal(declare_family(t, "two_total", PERCPU_METRIC_COUNTER, 2, &two), 0);
+	assert_int_equal(t->unkeyed, 2);
+	fault_set(FAULT_REALLOC, 1, ENOMEM, false); /* the first is for the list of removed ones */
+	assert_int_equal(percpu_reuse_free(t, 0), 0);
+	assert_int_equal(fault_clear(), 1);
+	assert_int_equal(count_in(two, "c", 1), 1);
+	assert_int_equal(count_in(two, "d", 1), 1);
+	assert_int_equal(percpu_family_overflows(two), 0);
+}
+
 /* If the file cannot be mapped for one more metric, the system's error is returned. */
 static void what_cannot_be_mapped_is_told(void **state)
 {
@@ -944,6 +971,7 @@ int main(void)
 		one(updates_are_completed_before_objects_go),
 		one(updates_out_of_reach_are_completed),
 		one(half_made_ones_wait_for_the_lock),
+		one(records_that_were_not_listed_are_found),
 		one(what_cannot_be_mapped_is_told),
 		cmocka_unit_test(whatever_fails_is_told),
 		one(no_memory_is_no_loss),
