@@ -11,6 +11,7 @@
 #include "cpu/clone.c"
 #include "cpu/cpus.c"
 #include "cpu/debug.c"
+#include "cpu/error.c"
 #include "cpu/fence.c"
 #include "cpu/fork.c"
 #include "cpu/futex.c"

@@ -25,6 +25,7 @@
 #define PERCPU_PERCPU_H
 
 #include <percpu/counter.h>
+#include <percpu/error.h>
 #include <percpu/extrema.h>
 #include <percpu/family.h>
 #include <percpu/fcounter.h>

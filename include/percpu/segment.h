@@ -14,6 +14,7 @@
 #define PERCPU_SEGMENT_H
 
 #include <percpu/counter.h>
+#include <percpu/error.h>
 #include <percpu/extrema.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
