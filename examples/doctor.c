@@ -210,7 +210,7 @@ static void look_at_shm(void)
 	else
 		line("/dev/shm", "%sno segment with a counter can be created: %s",
 		     e == -ENOSPC ? "full: " : "",
-		     e == -EPERM ? strerror(EPERM) : percpu_segment_strerror(e));
+		     e == -EPERM ? strerror(EPERM) : percpu_strerror(e));
 	if (e != 0)
 		advise_for_segments(-e);
 	close(fd);

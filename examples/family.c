@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -16,11 +15,11 @@
 #define MOST 4
 #define USERS 6
 
-static void must(int e, struct percpu_segment *s, const char *what)
+static void must(int e, const char *what)
 {
 	if (e == 0)
 		return;
-	fprintf(stderr, "%s: %s: %s\n", what, strerror(-e), percpu_segment_error(s));
+	fprintf(stderr, "%s: %s\n", what, percpu_error());
 	exit(1);
 }
 
@@ -42,31 +41,30 @@ static struct percpu_family *declare(struct percpu_segment *s)
 	};
 	struct percpu_family *f;
 
-	must(percpu_segment_family(s, &d, MOST, &f), s, "a family");
+	must(percpu_segment_family(s, &d, MOST, &f), "a family");
 	return f;
 }
 
 /* A server does this once for each user, and keeps the handle. */
-static struct percpu_counter *bytes_of(struct percpu_segment *s, struct percpu_family *f,
-				       const char *user)
+static struct percpu_counter *bytes_of(struct percpu_family *f, const char *user)
 {
 	const char *const values[] = { user };
 	struct percpu_counter *c;
 
-	must(percpu_family_counter(f, values, &c), s, user);
+	must(percpu_family_counter(f, values, &c), user);
 	return c;
 }
 
-static void leave(struct percpu_segment *s, struct percpu_family *f, const char *user)
+static void leave(struct percpu_family *f, const char *user)
 {
 	const char *const values[] = { user };
 
-	must(percpu_family_remove(f, values), s, user);
+	must(percpu_family_remove(f, values), user);
 }
 
-static uint64_t show(struct percpu_segment *s, struct percpu_family *f, const char *user)
+static uint64_t show(struct percpu_family *f, const char *user)
 {
-	uint64_t n = percpu_counter_fetch(bytes_of(s, f, user));
+	uint64_t n = percpu_counter_fetch(bytes_of(f, user));
 
 	printf("demo_sent_bytes_total{user=\"%s\"} %" PRIu64 "\n", user, n);
 	return n;
@@ -86,17 +84,17 @@ int main(void)
 	unlink(path);
 	f = declare(s);
 	for (int i = 0; i < USERS; i++) /* the last two find no room */
-		percpu_counter_add(bytes_of(s, f, user[i]), 100 * (i + 1));
+		percpu_counter_add(bytes_of(f, user[i]), 100 * (i + 1));
 	for (int i = 0; i < MOST; i++)
-		(void)show(s, f, user[i]);
-	late = show(s, f, PERCPU_FAMILY_OVERFLOW);
+		(void)show(f, user[i]);
+	late = show(f, PERCPU_FAMILY_OVERFLOW);
 	printf("without room: %" PRIu64 "\n", percpu_family_overflows(f));
 
-	leave(s, f, "ann");
-	must(percpu_segment_release_removed(s), s,
-	     "to release removed series"); /* no thread has that handle any more */
-	percpu_counter_add(bytes_of(s, f, "ed"), 7);
-	late += show(s, f, "ed");
+	leave(f, "ann");
+	/* no thread has that handle any more */
+	must(percpu_segment_release_removed(s), "to release removed series");
+	percpu_counter_add(bytes_of(f, "ed"), 7);
+	late += show(f, "ed");
 	percpu_segment_close(s);
 	return late != 500 + 600 + 7;
 }

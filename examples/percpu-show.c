@@ -136,9 +136,10 @@ int main(int argc, char **argv)
 		return fputs("usage: percpu-show [--text | --json] SEGMENT\n", stderr) < 0 ? 1 : 2;
 	e = percpu_reader_open(name, &r);
 	e = e != 0 ? e : percpu_reader_read(r);
-	if (e != 0)
-		fprintf(stderr, "percpu-show: %s: %s\n", name,
-			r ? percpu_reader_error(r) : percpu_segment_strerror(e));
+	if (r == NULL)
+		fprintf(stderr, "percpu-show: %s\n", percpu_error());
+	else if (e != 0)
+		fprintf(stderr, "percpu-show: %s: %s\n", name, percpu_error());
 	else if (format == JSON)
 		puts("[");
 	for (size_t i = 0; e == 0 && percpu_reader_series(r, i, &s) == 0; i++)
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
 	if (e == 0 && format == JSON)
 		puts("\n]");
 	if (e == 0 && percpu_reader_info(r, &info) == 0 && info.missing != 0)
-		fprintf(stderr, "percpu-show: %s: %s\n", name, percpu_reader_error(r));
+		fprintf(stderr, "percpu-show: %s: %s\n", name, percpu_error());
 	percpu_reader_close(r);
 	return e != 0 || fclose(stdout) != 0;
 }

@@ -67,12 +67,12 @@ static struct percpu_segment *open_metrics(const char *path, unsigned flags)
 	int e = percpu_segment_open(path, flags, NULL, &s);
 
 	if (e != 0) {
-		fprintf(stderr, "%s: %s\n", path, percpu_segment_strerror(e));
+		fprintf(stderr, "%s\n", percpu_error());
 		exit(1);
 	}
 	e = percpu_segment_declare(s, table, ROWS);
 	if (e != 0) {
-		fprintf(stderr, "%s: %s\n", path, percpu_segment_error(s));
+		fprintf(stderr, "%s: %s\n", path, percpu_error());
 		exit(1);
 	}
 	return s;

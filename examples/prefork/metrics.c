@@ -107,11 +107,11 @@ int metrics_open(const char *path, bool to_count)
 	int e = percpu_segment_open(path, flags, NULL, &segment);
 
 	if (e != 0) {
-		fprintf(stderr, "prefork: %s: %s\n", path, strerror(-e));
+		fprintf(stderr, "prefork: %s\n", percpu_error());
 		return -1;
 	}
 	if (!declare(segment)) {
-		fprintf(stderr, "prefork: %s: %s\n", path, percpu_segment_error(segment));
+		fprintf(stderr, "prefork: %s: %s\n", path, percpu_error());
 		percpu_segment_close(segment);
 		return -1;
 	}

@@ -3,6 +3,7 @@
  * error.h - why a call failed.
  *
  * A call that fails returns -errno. percpu_strerror() says in general what such a number means.
+ * percpu_error() says what was wrong with one call on a segment, a family or a reader.
  */
 #ifndef PERCPU_ERROR_H
 #define PERCPU_ERROR_H
@@ -24,6 +25,32 @@ PERCPU_BEGIN_DECLS
  * Progress: takes no lock of this library.
  */
 PERCPU_API const char *percpu_strerror(int e);
+
+/**
+ * Return a sentence about the last call of this thread that failed and that says why: what was
+ * wrong, and what there is, or what to do. These calls say why:
+ *
+ *	all calls of segment.h and family.h that return an error, opening included
+ *	percpu_reader_open(), percpu_reader_open_fd(), percpu_reader_read(),
+ *	percpu_reader_set_consistent(), percpu_reader_set_timeout(), percpu_reader_cpus()
+ *
+ * A percpu_reader_read() that returns 0 writes a sentence, too, if values are missing in its
+ * picture: it names the first one. Every other call leaves the sentence as it is, also one that
+ * succeeds, and closing. So use it only after an error, or if percpu_reader_info.missing is not 0.
+ *
+ * There is one sentence for a thread, whichever segment or reader it is about. The pointer is valid
+ * until the thread ends. The thread's next call that says why overwrites the sentence.
+ *
+ * Return "" if there is no sentence: no such call has failed; or the thread can have none, because
+ * there is no memory for it, a filter refuses gettid(2), or the late library has neither a key nor
+ * memory to tell this thread from others (docs/cpu/late.md).
+ *
+ * Context: any thread; not a signal handler. In a child of fork(), the thread that forked keeps its
+ * sentence, and pointers to it stay valid. The library drops those of other threads.
+ * Ordering: none.
+ * Progress: takes a lock of the process for a moment.
+ */
+PERCPU_API const char *percpu_error(void);
 
 PERCPU_END_DECLS
 

@@ -39,7 +39,7 @@ struct percpu_family;
  * statistics. Its metric has at least one label name, and label_values is NULL.
  *
  * The family has the help text; its series have none. percpu_segment_close() frees the family. A
- * process that declares the family again gets the same one. percpu_segment_error() says why a call
+ * process that declares the family again gets the same one. percpu_error() says in words why a call
  * failed.
  *
  * The space of series that are removed after this call is not used again until the process calls

@@ -15,6 +15,7 @@
 #ifndef PERCPU_READER_H
 #define PERCPU_READER_H
 
+#include <percpu/error.h>
 #include <percpu/segment.h>
 
 PERCPU_BEGIN_DECLS
@@ -39,7 +40,7 @@ struct percpu_reader;
  * Open a segment by name, as percpu_segment_open(). A name with a '/' is a path. Another name
  * stands for the file /dev/shm/percpu.NAME. There is no picture before percpu_reader_read(). The
  * reader keeps a descriptor of the file, with O_CLOEXEC. Directories of a path may be symbolic
- * links; the file may not.
+ * links; the file may not. percpu_error() says in words why it could not be opened (error.h).
  *
  * Returns 0, or
  *	-EINVAL, -ENAMETOOLONG, -ELOOP  as percpu_segment_open()
@@ -82,13 +83,14 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  *   together cost at most 8 times as much as reading everything once, or as 16384 reads of 4 KiB if
  *   that is more. Each call of pread(2) costs as much as 4 KiB. A value for which this is not
  *   enough is missing: its call returns -EAGAIN, percpu_reader_info.missing counts it, and
- *   percpu_reader_error() names the first one. All other values are in the picture.
+ *   percpu_error() names the first one. All other values are in the picture.
  * - While records change, the picture is begun again, up to 16 times in all, as long as all of this
  *   has cost less than 3 pictures that nobody disturbs, or than 65536 reads of 4 KiB if that is
  *   more. To list a record costs as much as 4 KiB. The budget for values that are read again does
  *   not grow with the number of tries.
  *
- * Returns 0; or, with no picture (percpu_reader_count() is 0), percpu_reader_error(), and
+ * Returns 0; percpu_error() names the first value that is missing, if one is. Or returns, with no
+ * picture (percpu_reader_count() is 0), and with a sentence of percpu_error(),
  *	-EBADMSG  the file is cut short or damaged, or is no segment any more
  *	-EPROTO	the file is of another version now
  *	-ESTALE	the name leads to another file now, or to none: open a new reader
@@ -123,12 +125,6 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_set_timeout(struct percpu_reader *r,
 							   uint64_t timeout_ns);
-
-/** Return a sentence about the last percpu_reader_read(), percpu_reader_set_consistent() or
- *  percpu_reader_cpus() of this reader that failed, or about the last picture in which values are
- *  missing; "" if there was none. It is valid until the next call. For errors of
- *  percpu_reader_open(), use percpu_segment_strerror(). */
-PERCPU_API const char *percpu_reader_error(const struct percpu_reader *r);
 
 /**
  * Let later pictures be consistent: all fields of statistics (percpu_segment_stats()) are of one

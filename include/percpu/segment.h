@@ -57,7 +57,7 @@ struct percpu_segment_options {
  * /dev/shm/percpu.NAME. With PERCPU_SEGMENT_CREATE, create the segment if there is none, with the
  * options o, which may be NULL. The file appears under its name as a complete segment, or not at
  * all. The segment keeps a descriptor of the file, with O_CLOEXEC: owners need it (owner.h).
- * percpu_segment_strerror() says what an error means.
+ * percpu_error() says in words why it could not be opened (error.h).
  *
  * Counts continue from those in the file. With PERCPU_SEGMENT_ANEW they are reset first, for all
  * processes: counters, statistics, histograms and extrema are reset, and gauges set to 0, each
@@ -99,10 +99,6 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned 
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
 							const struct percpu_segment_options *o,
 							struct percpu_segment **ret);
-
-/** Return what an error of percpu_segment_open() or percpu_segment_open_fd() means, as part of a
- *  sentence; "" for 0. For errors not listed above, return the text of strerror(). */
-PERCPU_API const char *percpu_segment_strerror(int e);
 
 /**
  * Detach from the segment, and free all its handles and families. No thread may be using any of
@@ -187,8 +183,8 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  * flags, an owned gauge the same rule. The help text may differ: the first one stays.
  *
  * The segment keeps the handle until percpu_segment_close() detaches it. A process that declares a
- * metric again gets the same handle. percpu_segment_error() says in words why a call failed, with
- * both values where they differ.
+ * metric again gets the same handle. percpu_error() says in words why a call failed, with both
+ * values where they differ.
  *
  * Names of counters and statistics end in _total, and names of PERCPU_METRIC_INFO in _info. Names
  * of other kinds end in neither. No name ends in _bucket, _count, _sum or _created. These
@@ -311,21 +307,6 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_started(struct percpu_segment *s
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_series_started(struct percpu_segment *s,
 							       const struct percpu_metric *m,
 							       struct percpu_segment_start *ret);
-
-/**
- * Return a sentence about this thread's last call on the segment that failed: what was wrong, and
- * what the segment has. A call that succeeds does not clear the sentence; the next call that fails
- * overwrites it. The pointer is valid until the thread ends or the segment is closed.
- *
- * Return "" if no call has failed, if s is NULL, or if the thread can have no sentence: there is no
- * memory for one, a filter refuses gettid(2), or the late library has neither a key nor memory to
- * tell this thread from others (docs/cpu/late.md).
- *
- * Context: any thread; not a signal handler. In a child of fork(), the thread that forked keeps its
- * sentence, and pointers to it stay valid. The library drops those of other threads.
- * Progress: takes a lock of the process for a moment.
- */
-PERCPU_API const char *percpu_segment_error(const struct percpu_segment *s);
 
 PERCPU_END_DECLS
 

@@ -2,11 +2,11 @@
 /*
  * complaint.c - why calls failed, in words.
  *
- * The segment keeps one sentence per thread: why the thread's last call that failed did so. Closing
- * the segment frees all sentences. A later thread with the same id overwrites the sentence. When
- * there are too many, the sentences of threads that have ended are freed. Ids are used again, so a
- * thread recognizes its sentence by its number (percpu_thread_number()). A thread has no sentence
- * if it cannot get a number, for want of memory or keys, or if the kernel does not tell its id.
+ * The process keeps one sentence per thread: why the thread's last call that failed did so, on
+ * whatever segment or reader. A later thread with the same id overwrites the sentence. When there
+ * are too many, the sentences of threads that have ended are freed. Ids are used again, so a thread
+ * recognizes its sentence by its number (percpu_thread_number()). A thread has no sentence if it
+ * cannot get a number, for want of memory or keys, or if the kernel does not tell its id.
  *
  * In a child of fork, the thread that forked keeps its number, but has another id. Its sentence
  * stays until its next call that fails. The sentences of other threads are dropped, because the
@@ -20,9 +20,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <percpu/error.h>
+
 #include "segment.h"
 
 #define FEW 8 /* sentences beyond twice those kept, so that the kernel is not asked all the time */
+#define NAME_END 500 /* bytes of a longer name that a sentence has */
 
 struct percpu_complaint {
 	struct percpu_complaint *next;
@@ -32,6 +35,8 @@ struct percpu_complaint {
 	uint64_t number; /* percpu_thread_number() of the thread */
 	struct percpu_reason why;
 };
+
+struct percpu_complaints percpu_complaints;
 
 /* Replace control characters: texts from a file can have any bytes. */
 static void make_printable(char *text)
@@ -77,12 +82,11 @@ static bool is_inherited(const struct percpu_complaint *c)
 
 /* Return the sentence with this thread id, or an inherited one with this number. It may be that of
  * an ended thread with the same id. The caller has the process lock. */
-static struct percpu_complaint *complaint_of(const struct percpu_segment *s, long thread,
-					     uint64_t number)
+static struct percpu_complaint *complaint_of(long thread, uint64_t number)
 {
 	struct percpu_complaint *c;
 
-	for (c = s->complaints; c != NULL; c = c->next)
+	for (c = percpu_complaints.first; c != NULL; c = c->next)
 		if (is_inherited(c) ? c->number == number : c->thread == thread)
 			break;
 	return c;
@@ -99,9 +103,9 @@ static bool has_ended(const struct percpu_complaint *c)
 }
 
 /* Drop the sentences of threads that have ended. The caller has the process lock. */
-static void drop_ended(struct percpu_segment *s)
+static void drop_ended(void)
 {
-	struct percpu_complaint **at = &s->complaints, *c;
+	struct percpu_complaint **at = &percpu_complaints.first, *c;
 
 	while ((c = *at) != NULL) {
 		if (!has_ended(c)) {
@@ -110,15 +114,14 @@ static void drop_ended(struct percpu_segment *s)
 		}
 		*at = c->next;
 		free(c);
-		s->complained--;
+		percpu_complaints.n--;
 	}
-	s->complaints_most = 2 * s->complained + FEW;
+	percpu_complaints.most = 2 * percpu_complaints.n + FEW;
 }
 
 /* Return the sentence of the calling thread for writing, or NULL. Set *new to NULL if it was used.
  * The caller has the process lock. */
-static struct percpu_complaint *own_complaint(struct percpu_segment *s,
-					      struct percpu_complaint **new)
+static struct percpu_complaint *own_complaint(struct percpu_complaint **new)
 {
 	const long thread = syscall(SYS_gettid);
 	const uint64_t number = percpu_thread_number(true);
@@ -126,15 +129,15 @@ static struct percpu_complaint *own_complaint(struct percpu_segment *s,
 
 	if (thread < 0 || number == 0)
 		return NULL;
-	c = complaint_of(s, thread, number);
+	c = complaint_of(thread, number);
 	if (c == NULL && *new != NULL) {
-		if (s->complained >= s->complaints_most)
-			drop_ended(s);
+		if (percpu_complaints.n >= percpu_complaints.most)
+			drop_ended();
 		c = *new;
 		*new = NULL;
-		c->next = s->complaints;
-		s->complaints = c;
-		s->complained++;
+		c->next = percpu_complaints.first;
+		percpu_complaints.first = c;
+		percpu_complaints.n++;
 	}
 	if (c != NULL) {
 		c->forks = complaint_forks;
@@ -145,12 +148,12 @@ static struct percpu_complaint *own_complaint(struct percpu_segment *s,
 	return c;
 }
 
-int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu_reason *why)
+int percpu_error_keep(int e, const struct percpu_reason *why)
 {
 	struct percpu_complaint *new = malloc(sizeof(*new)), *c;
 
 	percpu_process_lock();
-	c = own_complaint(s, &new);
+	c = own_complaint(&new);
 	if (c != NULL)
 		c->why = *why;
 	percpu_process_unlock();
@@ -158,73 +161,93 @@ int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu
 	return e;
 }
 
-const char *percpu_segment_error(const struct percpu_segment *s)
+int percpu_error_say(int e, const char *sentence)
+{
+	struct percpu_reason why;
+
+	return percpu_error_keep(percpu_reason_set(&why, e, "%s", sentence), &why);
+}
+
+const char *percpu_error(void)
 {
 	const struct percpu_complaint *c = NULL;
 	uint64_t number;
 	long thread;
 
-	if (s == NULL)
-		return "";
-	percpu_segment_check_used(s);
 	percpu_process_lock();
 	thread = syscall(SYS_gettid);
 	number = percpu_thread_number(false);
 	if (thread >= 0 && number != 0)
-		c = complaint_of(s, thread, number);
+		c = complaint_of(thread, number);
 	if (c != NULL && c->number != number)
 		c = NULL;
 	percpu_process_unlock();
 	return c != NULL ? c->why.text : "";
 }
 
-const char *percpu_segment_strerror(int e)
+/* Opening. */
+
+static const char *why_not_opened(int e, unsigned flags)
 {
 	switch (e) {
-	case 0:
-		return "";
-	case -EINVAL:
-		return "a NULL; flags or options that are not known, or need PERCPU_SEGMENT_WRITE; or "
-		       "the name has other characters than letters, digits, '_', '.' and '-'";
-	case -ENAMETOOLONG:
-		return "the name is too long";
 	case -ENOENT:
-		return "there is no such file or directory, or the file has no segment yet";
+		return flags & PERCPU_SEGMENT_CREATE ?
+			       "there is no such directory" :
+			       "there is no such file, or it has no segment yet: the first process "
+			       "that counts creates it, with PERCPU_SEGMENT_CREATE";
 	case -ELOOP:
-		return "the file is a symbolic link, which is not followed";
+		return "the file is a symbolic link, which is not followed: name the file itself";
 	case -EISDIR:
-		return "it is a directory";
+		return "it is a directory: name a file in it";
 	case -EPERM:
-		return "the file is another user's: PERCPU_SEGMENT_FOREIGN counts in it nevertheless";
+		return "the file is another user's: PERCPU_SEGMENT_FOREIGN counts in it "
+		       "nevertheless";
 	case -EACCES:
-		return "the permissions of the file, or of its directory, do not allow it";
+		return "the permissions of the file, or of its directory, do not allow it: chmod(1)";
 	case -EROFS:
-		return "the file system is read-only";
+		return "the file system is read-only: open the segment to read";
 	case -EBADMSG:
 		return "the file is no segment, but perhaps a region with other objects; or it is "
-		       "damaged or cut short, or was written by a machine of the other byte order";
+		       "damaged or cut short, or was written by a machine of the other byte order: "
+		       "use another name, or stop the programs that have it open, and remove it";
 	case -EPROTO:
-		return "the file was written by another version of the library, or on another kind of "
-		       "machine";
+		return "the file was written by another version of the library, or on another kind "
+		       "of machine: stop the programs that have it open, and remove it";
 	case -ERANGE:
-		return "the file has lanes for fewer CPUs than this machine may have";
+		return "the file has lanes for fewer CPUs than this machine may have: open it to "
+		       "read, or use another name";
 	case -ENOSPC:
 		return "the disk is full";
-	case -ENOMEM:
-		return "there is no memory, or no address space";
 	case -ETIMEDOUT:
-		return "another process has held a lock of the file for a second";
+		return "another process has held a lock of the file for a second, and may be "
+		       "stopped: try again";
 	default:
-		return strerror(e < 0 ? -e : e);
+		return percpu_strerror(e);
 	}
 }
 
-void percpu_segment_forget(struct percpu_segment *s)
+/* Return the name, or the end of a long one. */
+static const char *end_of_name(const char *name)
 {
-	struct percpu_complaint *c = s->complaints, *next;
+	const size_t n = strlen(name);
+	const char *at = n > NAME_END ? name + n - NAME_END : name;
 
-	for (; c != NULL; c = next) {
-		next = c->next;
-		free(c);
-	}
+	while (((unsigned char)*at & 0xc0) == 0x80) /* within a character of UTF-8 */
+		at++;
+	return at;
+}
+
+int percpu_error_keep_opening(int e, const struct percpu_opening *o,
+			      const struct percpu_reason *why)
+{
+	const char *const text = *why->text != '\0' ? why->text : why_not_opened(e, o->flags);
+	const char *const name = o->name != NULL ? end_of_name(o->name) : NULL;
+	struct percpu_reason told;
+
+	if (name != NULL)
+		(void)percpu_reason_set(&told, e, "segment \"%s%s\": %s",
+					name != o->name ? "..." : "", name, text);
+	else
+		(void)percpu_reason_set(&told, e, "segment of descriptor %d: %s", o->fd, text);
+	return percpu_error_keep(e, &told);
 }

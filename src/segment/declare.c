@@ -180,11 +180,10 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 	int e;
 
 	if (s == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, "the segment is NULL");
 	asked = malloc(sizeof(*asked));
 	if (asked == NULL)
-		return percpu_segment_complain(
-			s, percpu_reason_set(&why, -ENOMEM, "no memory for a metric"), &why);
+		return percpu_error_say(-ENOMEM, "no memory for a metric");
 	e = percpu_metric_read(m, p.fields, kind, asked, &why);
 	if (e == 0 && m != NULL)
 		e = percpu_parameters_check(m->name, kind, &p, &why);
@@ -198,7 +197,7 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 	}
 	free(asked);
 	if (e != 0)
-		return percpu_segment_complain(s, e, &why);
+		return percpu_error_keep(e, &why);
 	if (ret != NULL)
 		memcpy(ret, &handle, sizeof(handle));
 	return 0;
@@ -277,7 +276,7 @@ int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m)
 }
 
 /* Read row i of a table. All rows have the size that the first row says. */
-static int read_row(struct percpu_segment *s, const struct percpu_declaration *table, size_t i,
+static int read_row(const struct percpu_declaration *table, size_t i,
 		    struct percpu_declaration *ret)
 {
 	struct percpu_reason why;
@@ -293,17 +292,17 @@ static int read_row(struct percpu_segment *s, const struct percpu_declaration *t
 	else if (ret->kind < PERCPU_METRIC_COUNTER || ret->kind > PERCPU_METRIC_STATS)
 		e = percpu_reason_set(&why, -EINVAL, "row %zu: %u is no kind of a metric", i,
 				      (unsigned)ret->kind);
-	return e != 0 ? percpu_segment_complain(s, e, &why) : 0;
+	return e != 0 ? percpu_error_keep(e, &why) : 0;
 }
 
 int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table,
 			   size_t n)
 {
 	struct percpu_declaration d = { .size = 0 };
-	int e = s != NULL ? 0 : -EINVAL;
+	int e = s != NULL ? 0 : percpu_error_say(-EINVAL, "the segment is NULL");
 
 	for (size_t i = 0; e == 0 && i < n; i++) {
-		e = read_row(s, table, i, &d);
+		e = read_row(table, i, &d);
 		if (e == 0)
 			e = declare(s, d.metric, d.kind,
 				    (struct percpu_parameters){ .histogram = d.histogram,

@@ -139,10 +139,7 @@ static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 	e = percpu_reuse_refresh(s);
 	if (e != 0) {
 		e = e == -EAGAIN ? -ETIMEDOUT : e;
-		return percpu_segment_complain(
-			s,
-			percpu_reason_set(&why, e, "removed series: the segment could not be read"),
-			&why);
+		return percpu_error_say(e, "removed series: the segment could not be read");
 	}
 	percpu_process_lock();
 	old = s->epoch;
@@ -154,8 +151,8 @@ static int renew_epoch(struct percpu_segment *s, uint64_t removals)
 	}
 	percpu_process_unlock();
 	if (e != 0)
-		return percpu_segment_complain(
-			s, percpu_epoch_complain("removed series", 14, e, &why), &why);
+		return percpu_error_keep(percpu_epoch_complain("removed series", 14, e, &why),
+					 &why);
 	detach_released(s, removals);
 	return 0;
 }
@@ -166,7 +163,7 @@ int percpu_segment_release_removed(struct percpu_segment *s)
 	bool holds;
 
 	if (s == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, "the segment is NULL");
 	percpu_process_lock();
 	holds = s->epoch != NULL;
 	before = s->epoch_removals;

@@ -139,18 +139,19 @@ int percpu_segment_family(struct percpu_segment *s, const struct percpu_declarat
 	int e;
 
 	if (s == NULL || d == NULL || ret == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, s == NULL ? "the segment is NULL" :
+						 d == NULL ? "the family's declaration is NULL" :
+							     "there is no place for the family");
 	f = calloc(1, sizeof(*f));
 	if (f == NULL)
-		return percpu_segment_complain(
-			s, percpu_reason_set(&why, -ENOMEM, "no memory for a family"), &why);
+		return percpu_error_say(-ENOMEM, "no memory for a family");
 	f->s = s;
 	e = read_family(f, d, cap, &why);
 	if (e == 0)
 		e = open_family(f, &why);
 	if (e != 0) {
 		free(f);
-		return percpu_segment_complain(s, e, &why);
+		return percpu_error_keep(e, &why);
 	}
 	is = enter_family(s, f);
 	if (is != f)
@@ -194,7 +195,10 @@ static int resolve(struct percpu_family *f, unsigned kind, const char *const *va
 	int e;
 
 	if (f == NULL || values == NULL || ret == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
+						 values == NULL ?
+							     "the values of labels are NULL" :
+							     "there is no place for the handle");
 	e = f->asked.head.kind == kind ?
 		    find_series(f, values, true, &handle, &why) :
 		    percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
@@ -205,7 +209,7 @@ static int resolve(struct percpu_family *f, unsigned kind, const char *const *va
 		e = 0;
 	}
 	if (e != 0)
-		return percpu_segment_complain(f->s, e, &why);
+		return percpu_error_keep(e, &why);
 	memcpy(ret, &handle, sizeof(handle));
 	return 0;
 }
@@ -301,10 +305,11 @@ int percpu_family_remove(struct percpu_family *f, const char *const *values)
 	int e;
 
 	if (f == NULL || values == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
+							     "the values of labels are NULL");
 	c = malloc(sizeof(*c));
 	e = c != NULL ? remove_series(f, values, c, &why) :
 			percpu_reason_set(&why, -ENOMEM, "no memory to remove a series");
 	free(c);
-	return e != 0 ? percpu_segment_complain(f->s, e, &why) : 0;
+	return e != 0 ? percpu_error_keep(e, &why) : 0;
 }

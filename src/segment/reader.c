@@ -14,6 +14,7 @@
 #include "reader.h"
 
 #define PICTURES 16 /* times, at most, that a picture is begun while the directory changes */
+#define NO_READER "the reader is NULL"
 #define BUFFER (PERCPU_LANE_SIZE + PERCPU_BLOCK_ALIGN)
 
 /* Opening. */
@@ -65,8 +66,9 @@ static int find_directory(struct percpu_reader *r)
 	return e;
 }
 
-/* Make a reader of the file. The reader frees path. */
-static int begin_reader(int fd, char *path, struct percpu_reader **ret)
+/* Make a reader of the file. The reader frees path. On failure write why, if more is known than the
+ * error. */
+static int begin_reader(int fd, char *path, struct percpu_reader **ret, struct percpu_reason *why)
 {
 	struct percpu_reader *r = calloc(1, sizeof(*r));
 	int e = -ENOMEM;
@@ -89,12 +91,13 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret)
 	}
 	if (e == 0)
 		e = find_directory(r);
-	r->why.text[0] = '\0'; /* forget the failure of a first try */
-	if (e != 0)
+	if (e != 0) {
+		*why = r->why;
 		percpu_reader_close(r);
-	else
-		*ret = r;
-	return e;
+		return e;
+	}
+	*ret = r;
+	return 0;
 }
 
 /* Take over path, and return it as an absolute path. On failure free it, and return NULL and *e. */
@@ -113,10 +116,10 @@ static char *from_root(char *path, int *e)
 	return all;
 }
 
-static int open_reader(const char *name, struct percpu_reader **ret)
+static int open_reader(const char *name, struct percpu_reader **ret, struct percpu_reason *why)
 {
 	int e, fd;
-	char *path = percpu_segment_path(name, &e);
+	char *path = percpu_segment_path(name, &e, why);
 
 	if (path == NULL)
 		return e;
@@ -126,7 +129,7 @@ static int open_reader(const char *name, struct percpu_reader **ret)
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	e = fd >= 0 ? check_file(fd) : percpu_errno();
 	if (e == 0)
-		e = begin_reader(fd, path, ret);
+		e = begin_reader(fd, path, ret, why);
 	else
 		free(path);
 	if (fd >= 0)
@@ -136,26 +139,34 @@ static int open_reader(const char *name, struct percpu_reader **ret)
 
 int percpu_reader_open(const char *name, struct percpu_reader **ret)
 {
+	const struct percpu_opening opening = { .name = name };
+	struct percpu_reason why = { "" };
 	int cancel, e;
 
 	if (name == NULL || ret == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, name == NULL ? "the name of the segment is NULL" :
+								"there is no place for the reader");
 	cancel = percpu_defer_cancel(); /* open(2) and pread(2) are cancellation points */
-	e = open_reader(name, ret);
+	e = open_reader(name, ret, &why);
 	percpu_restore_cancel(cancel);
-	return e;
+	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
 }
 
 int percpu_reader_open_fd(int fd, struct percpu_reader **ret)
 {
-	int cancel, e = ret != NULL ? check_file(fd) : -EINVAL;
+	const struct percpu_opening opening = { .fd = fd };
+	struct percpu_reason why = { "" };
+	int cancel, e;
 
-	if (e != 0)
-		return e;
-	cancel = percpu_defer_cancel();
-	e = begin_reader(fd, NULL, ret);
-	percpu_restore_cancel(cancel);
-	return e;
+	if (ret == NULL)
+		return percpu_error_say(-EINVAL, "there is no place for the reader");
+	e = check_file(fd);
+	if (e == 0) {
+		cancel = percpu_defer_cancel();
+		e = begin_reader(fd, NULL, ret, &why);
+		percpu_restore_cancel(cancel);
+	}
+	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
 }
 
 void percpu_reader_close(struct percpu_reader *r)
@@ -173,6 +184,13 @@ void percpu_reader_close(struct percpu_reader *r)
 	free(r->third);
 	free(r->path);
 	free(r);
+}
+
+int percpu_reader_keep_error(struct percpu_reader *r, int e)
+{
+	if (r->why.text[0] == '\0')
+		(void)percpu_reason_set(&r->why, e, "%s", percpu_strerror(e));
+	return percpu_error_keep(e, &r->why);
 }
 
 /* Pictures. */
@@ -249,12 +267,11 @@ static int take_picture(struct percpu_reader *r)
 
 int percpu_reader_read(struct percpu_reader *r)
 {
-	struct percpu_reason before;
 	int cancel, e;
 
 	if (r == NULL)
-		return -EINVAL;
-	before = r->why;
+		return percpu_error_say(-EINVAL, NO_READER);
+	r->why.text[0] = '\0';
 	cancel = percpu_defer_cancel();
 	percpu_reader_begin(r);
 	e = take_picture(r);
@@ -263,10 +280,9 @@ int percpu_reader_read(struct percpu_reader *r)
 	if (e != 0 && !(e == -EAGAIN && r->kept)) {
 		r->copied = 0;
 		percpu_reader_unlist(r);
-	} else if (e == 0) {
-		r->why = before; /* forget the failure of a first try */
-		percpu_reader_tell_missing(r);
 	}
+	if (e != 0 || percpu_reader_tell_missing(r)) /* and not the failure of a first try */
+		(void)percpu_reader_keep_error(r, e);
 	percpu_restore_cancel(cancel);
 	return e;
 }
@@ -274,12 +290,7 @@ int percpu_reader_read(struct percpu_reader *r)
 int percpu_reader_set_timeout(struct percpu_reader *r, uint64_t timeout_ns)
 {
 	if (r == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, NO_READER);
 	r->timeout_ns = timeout_ns;
 	return 0;
-}
-
-const char *percpu_reader_error(const struct percpu_reader *r)
-{
-	return r != NULL ? r->why.text : "";
 }

@@ -83,7 +83,7 @@ struct percpu_reader {
 	unsigned char *first;	     /* buffer for bytes of a lane */
 	unsigned char *second;	     /* buffer for the same bytes, read again to compare */
 	unsigned char *third;	     /* buffer for one unit that differed, read again */
-	struct percpu_reason why;
+	struct percpu_reason why;    /* what the call that is going on has found wrong */
 
 	/* what pictures may cost: reader_limit.c */
 	uint64_t timeout_ns; /* for one picture; 0: none */
@@ -213,8 +213,9 @@ void percpu_reader_plan(struct percpu_reader *r, size_t lanes, size_t bytes);
 uint32_t percpu_reader_seek(struct percpu_reader *r, const struct percpu_part *p, size_t bytes,
 			    uint32_t lane);
 
-/** Count the series that have no value, and name the first in r->why. */
-void percpu_reader_tell_missing(struct percpu_reader *r);
+/** Count the series that have no value, and name the first in r->why. Returns whether there is
+ *  one. */
+bool percpu_reader_tell_missing(struct percpu_reader *r);
 
 /* reader_parts.c */
 
@@ -264,6 +265,9 @@ void percpu_reader_snapshot(struct percpu_reader *r);
 void percpu_reader_free_snapshot(struct percpu_picture_series *s);
 
 /* reader.c */
+
+/** Keep r->why, or words for e if it is empty, for percpu_error(). Returns e. */
+int percpu_reader_keep_error(struct percpu_reader *r, int e);
 
 /** Check that the name still leads to the file. Returns 0, or -ESTALE and why. */
 int percpu_reader_check_name(struct percpu_reader *r);

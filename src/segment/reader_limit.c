@@ -191,7 +191,7 @@ static const char *reason_of(const struct percpu_reader *r, const struct percpu_
 			 "because others changed them while they were read";
 }
 
-void percpu_reader_tell_missing(struct percpu_reader *r)
+bool percpu_reader_tell_missing(struct percpu_reader *r)
 {
 	const struct percpu_picture_series *first = NULL;
 
@@ -206,4 +206,5 @@ void percpu_reader_tell_missing(struct percpu_reader *r)
 		(void)percpu_reason_set(&r->why, first->error,
 					"%s and %u other series: no value, %s", first->name,
 					r->missing - 1, reason_of(r, first));
+	return first != NULL;
 }

@@ -16,7 +16,9 @@ static int open_live(struct percpu_reader *r, struct percpu_segment **ret)
 		return e;
 	e = r->path != NULL ? percpu_segment_open(r->path, flags, NULL, ret) :
 			      percpu_segment_open_fd(r->fd, flags, NULL, ret);
-	return e == 0 ? 0 : percpu_reason_set(&r->why, e, "the file cannot be opened to write");
+	return e == 0 ? 0 :
+			percpu_reason_set(&r->why, e, "the file cannot be opened to write: %s",
+					  percpu_strerror(e));
 }
 
 int percpu_reader_set_consistent(struct percpu_reader *r)
@@ -25,9 +27,10 @@ int percpu_reader_set_consistent(struct percpu_reader *r)
 	int e;
 
 	if (r == NULL)
-		return -EINVAL;
+		return percpu_error_say(-EINVAL, "the reader is NULL");
 	if (r->live != NULL)
 		return 0;
+	r->why.text[0] = '\0';
 	e = percpu_reader_check_name(r);
 	if (e == 0)
 		e = open_live(r, &live);
@@ -35,7 +38,7 @@ int percpu_reader_set_consistent(struct percpu_reader *r)
 		e = percpu_reader_check_name(r);
 	if (e != 0) {
 		percpu_segment_close(live);
-		return e;
+		return percpu_reader_keep_error(r, e);
 	}
 	percpu_reader_unlist(r);
 	r->valid = false;

@@ -295,13 +295,16 @@ int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
 
 	if (s == NULL || out == NULL || n > r->cpus || s->part.bytes == 0 ||
 	    s->part.gather > PERCPU_GATHER_DOUBLES || s->fields != 0)
-		return -EINVAL;
+		return percpu_error_say(
+			-EINVAL,
+			"the series is no counter or gauge of the picture, or there are not so many CPUs");
 	e = percpu_draft_begin(&d, n * sizeof(*out));
 	if (e != 0)
-		return percpu_reason_set(&r->why, e, "there is no memory for what each CPU has");
+		return percpu_error_say(e, "there is no memory for what each CPU has");
+	r->why.text[0] = '\0';
 	cancel = percpu_defer_cancel();
 	e = read_each_cpu(r, s, (double *)d.words, n);
 	percpu_draft_end(&d, out, d.size, e);
 	percpu_restore_cancel(cancel);
-	return e;
+	return e != 0 ? percpu_reader_keep_error(r, e) : 0;
 }

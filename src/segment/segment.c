@@ -17,6 +17,7 @@
 
 #define FLAT_NAMES "/dev/shm/percpu." /* in front of a name that is no path */
 #define LONGEST_FLAT 200
+#define NO_PLACE "there is no place for the handle"
 #define OF_WRITERS                                                                                 \
 	(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW |                      \
 	 PERCPU_SEGMENT_FOREIGN)
@@ -143,14 +144,20 @@ static int begin_segment(struct percpu_region *r, const char *name, unsigned fla
 }
 
 static int read_segment_options(const struct percpu_segment_options *o, unsigned flags,
-				struct percpu_region_options *ret)
+				struct percpu_region_options *ret, struct percpu_reason *why)
 {
+	const unsigned unknown = flags & ~(OF_WRITERS | PERCPU_SEGMENT_DEBUG);
 	struct percpu_segment_options opt;
 
-	if ((flags & ~(OF_WRITERS | PERCPU_SEGMENT_DEBUG)) ||
-	    ((flags & OF_WRITERS) != 0 && !(flags & PERCPU_SEGMENT_WRITE)) ||
-	    percpu_options_read(&opt, sizeof(opt), o) != 0)
-		return -EINVAL;
+	if (unknown != 0)
+		return percpu_reason_set(why, -EINVAL, "flags %#x are not known", unknown);
+	if ((flags & OF_WRITERS) != 0 && !(flags & PERCPU_SEGMENT_WRITE))
+		return percpu_reason_set(why, -EINVAL, "flags %#x need PERCPU_SEGMENT_WRITE",
+					 flags & OF_WRITERS);
+	if (percpu_options_read(&opt, sizeof(opt), o) != 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "its options have another size, or fields that are not "
+					 "known");
 	*ret = (struct percpu_region_options){ .size = sizeof(*ret),
 					       .cpus = opt.cpus,
 					       .mode = opt.mode };
@@ -169,42 +176,44 @@ static unsigned region_flags(unsigned flags)
 	       (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0);
 }
 
-char *percpu_segment_path(const char *name, int *e)
+char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why)
 {
 	const size_t length = strlen(name);
 	char *path;
 
-	*e = -EINVAL;
+	*e = 0;
 	if (strchr(name, '/') == NULL) {
 		if (*name == '\0' || *name == '.' ||
 		    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 				 "_.-") != length)
-			return NULL;
-		*e = -ENAMETOOLONG;
-		if (length > LONGEST_FLAT)
-			return NULL;
+			*e = percpu_reason_set(why, -EINVAL,
+					       "a name is of letters, digits, '_', '.' and '-', "
+					       "and begins with no '.'; a path has a '/'");
+		else if (length > LONGEST_FLAT)
+			*e = percpu_reason_set(why, -ENAMETOOLONG,
+					       "a name has at most %d characters; a path has a '/'",
+					       LONGEST_FLAT);
 	}
+	if (*e != 0)
+		return NULL;
 	*e = -ENOMEM;
 	if (asprintf(&path, "%s%s", strchr(name, '/') == NULL ? FLAT_NAMES : "", name) < 0)
 		return NULL;
 	return path;
 }
 
-int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
-			struct percpu_segment **ret)
+static int open_path(const char *name, unsigned flags, const struct percpu_segment_options *o,
+		     struct percpu_segment **ret, struct percpu_reason *why)
 {
 	struct percpu_region_options options;
 	struct percpu_region *r;
 	unsigned how;
 	char *path;
-	int e;
+	int e = read_segment_options(o, flags, &options, why);
 
-	if (name == NULL || ret == NULL)
-		return -EINVAL;
-	e = read_segment_options(o, flags, &options);
 	if (e != 0)
 		return e;
-	path = percpu_segment_path(name, &e);
+	path = percpu_segment_path(name, &e, why);
 	if (path == NULL)
 		return e;
 	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
@@ -214,13 +223,27 @@ int percpu_segment_open(const char *name, unsigned flags, const struct percpu_se
 	return e != 0 ? e : begin_segment(r, name, flags, ret);
 }
 
-int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
-			   struct percpu_segment **ret)
+int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
+			struct percpu_segment **ret)
+{
+	const struct percpu_opening opening = { .name = name, .flags = flags };
+	struct percpu_reason why = { "" };
+	int e;
+
+	if (name == NULL)
+		return percpu_error_say(-EINVAL, "the name of the segment is NULL");
+	e = ret != NULL ? open_path(name, flags, o, ret, &why) :
+			  percpu_reason_set(&why, -EINVAL, NO_PLACE);
+	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
+}
+
+static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_options *o,
+			   struct percpu_segment **ret, struct percpu_reason *why)
 {
 	struct percpu_region_options options;
 	struct percpu_region *r;
 	char name[32];
-	int e = ret != NULL ? read_segment_options(o, flags, &options) : -EINVAL;
+	int e = read_segment_options(o, flags, &options, why);
 
 	if (e == 0 && must_own(flags))
 		e = percpu_file_check_owner(fd);
@@ -228,6 +251,17 @@ int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_o
 		e = percpu_file_open_fd(fd, region_flags(flags), &options, make_control, &r);
 	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
 	return e != 0 ? e : begin_segment(r, name, flags, ret);
+}
+
+int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
+			   struct percpu_segment **ret)
+{
+	const struct percpu_opening opening = { .fd = fd, .flags = flags };
+	struct percpu_reason why = { "" };
+	int e = ret != NULL ? open_descriptor(fd, flags, o, ret, &why) :
+			      percpu_reason_set(&why, -EINVAL, NO_PLACE);
+
+	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
 }
 
 void percpu_segment_close(struct percpu_segment *s)
@@ -241,7 +275,6 @@ void percpu_segment_close(struct percpu_segment *s)
 	percpu_segment_detach_all(s);
 	percpu_segment_drop_families(s);
 	percpu_owners_detach(s->owners);
-	percpu_segment_forget(s);
 	percpu_epoch_drop(s->epoch);
 	drop_segment(s, s->region);
 }

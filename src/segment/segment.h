@@ -101,20 +101,38 @@ struct percpu_segment {
 	uint64_t epoch_removals;	    /* number of that epoch */
 	struct percpu_owners *owners;	    /* or NULL */
 	struct percpu_segment_check *check; /* PERCPU_SEGMENT_DEBUG, or NULL */
-	struct percpu_complaint *complaints;
-	size_t complained;		/* how many complaints there are */
-	size_t complaints_most;		/* at so many, those of threads that have ended are freed */
-	struct percpu_record_copy copy; /* the record that a search compares with */
-	struct percpu_record_copy walk; /* the record that is being entered */
+	struct percpu_record_copy copy;	    /* the record that a search compares with */
+	struct percpu_record_copy walk;	    /* the record that is being entered */
 };
 
 /* complaint.c: why calls failed */
 
-/** Remember why this thread's call failed. Returns e. */
-int percpu_segment_complain(struct percpu_segment *s, int e, const struct percpu_reason *why);
+/** The sentences of all threads. The process lock protects them. */
+struct percpu_complaints {
+	struct percpu_complaint *first; /* a list */
+	size_t n;
+	size_t most; /* at so many, those of threads that have ended are freed */
+};
 
-/** Free the sentences of all threads. */
-void percpu_segment_forget(struct percpu_segment *s);
+extern struct percpu_complaints percpu_complaints;
+
+/** Keep why this thread's call failed, for percpu_error(). Returns e. */
+int percpu_error_keep(int e, const struct percpu_reason *why);
+
+/** Keep a constant sentence. Returns e. */
+int percpu_error_say(int e, const char *sentence);
+
+/** What was to be opened. */
+struct percpu_opening {
+	const char *name; /* NULL: a descriptor */
+	int fd;
+	unsigned flags; /* of percpu_segment_open() */
+};
+
+/** Keep why a segment could not be opened, also by a reader. If *why is empty, the sentence is
+ *  about the error. Returns e. */
+int percpu_error_keep_opening(int e, const struct percpu_opening *o,
+			      const struct percpu_reason *why);
 
 /** Write a sentence to *why. Returns e. */
 int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
@@ -380,8 +398,9 @@ int percpu_parameters_compare(const struct percpu_declaring *d, const struct per
 
 /* segment.c */
 
-/** Return the path of the segment of that name, or NULL and *e. The caller frees it. */
-char *percpu_segment_path(const char *name, int *e);
+/** Return the path of the segment of that name, or NULL, *e, and why if the name is wrong. The
+ *  caller frees it. */
+char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why);
 
 /** Return a number for this boot in this time namespace; 0: not known. */
 uint64_t percpu_segment_boot(void);
@@ -424,9 +443,6 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name);
 
 /** Close a segment that is watched, or abort if it is closed. */
 void percpu_segment_check_close(struct percpu_segment *s);
-
-/** Abort if the segment is watched and closed. */
-void percpu_segment_check_used(const struct percpu_segment *s);
 
 /* family.c */
 

@@ -5,7 +5,7 @@
  *
  * A closed segment keeps its structs and its addresses, but nothing can be read or written there.
  * So a use of it raises SIGSEGV, as a store to one that was opened to read does. The handler finds
- * the segment by the address. percpu_segment_error() reads no address there, and asks instead.
+ * the segment by the address.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,11 +30,6 @@ static struct percpu_segment_check *watched; /* a list, to which the process onl
 static struct sigaction handled_before;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 
-__attribute__((noreturn)) static void complain_of_use(const struct percpu_segment_check *c)
-{
-	percpu_debug_die("segment \"%s\" is used after it was closed", c->name);
-}
-
 static void explain_fault(const void *address)
 {
 	const struct percpu_segment_check *c = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
@@ -43,7 +38,7 @@ static void explain_fault(const void *address)
 		if (!percpu_region_maps(c->region, address))
 			continue;
 		if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
-			complain_of_use(c);
+			percpu_debug_die("segment \"%s\" is used after it was closed", c->name);
 		if (!c->region->writable)
 			percpu_debug_die("segment \"%s\" is counted in, but was opened to read",
 					 c->name);
@@ -132,12 +127,6 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
 	percpu_process_unlock();
 	pthread_once(&handler_once, install_handler);
 	return 0;
-}
-
-void percpu_segment_check_used(const struct percpu_segment *s)
-{
-	if (s->check != NULL && __atomic_load_n(&s->check->closed, __ATOMIC_ACQUIRE))
-		complain_of_use(s->check);
 }
 
 void percpu_segment_check_close(struct percpu_segment *s)

@@ -50,12 +50,10 @@ static void tell_moment(const struct percpu_segment_time *t, uint64_t generation
 					      .this_boot = t->boot != 0 && t->boot == now->boot };
 }
 
-static int refuse_no_place(struct percpu_segment *s)
+static int refuse_null(const struct percpu_segment *s)
 {
-	struct percpu_reason why;
-
-	return percpu_segment_complain(
-		s, percpu_reason_set(&why, -EINVAL, "there is no place for the start"), &why);
+	return percpu_error_say(-EINVAL, s == NULL ? "the segment is NULL" :
+						     "there is no place for the start");
 }
 
 int percpu_segment_started(struct percpu_segment *s, struct percpu_segment_start *ret)
@@ -63,10 +61,8 @@ int percpu_segment_started(struct percpu_segment *s, struct percpu_segment_start
 	struct percpu_segment_time t, now;
 	uint64_t generation;
 
-	if (s == NULL)
-		return -EINVAL;
-	if (ret == NULL)
-		return refuse_no_place(s);
+	if (s == NULL || ret == NULL)
+		return refuse_null(s);
 	t = start_of(s, &generation);
 	now = percpu_segment_now(s);
 	tell_moment(&t, generation, &now, ret);
@@ -117,10 +113,8 @@ int percpu_segment_series_started(struct percpu_segment *s, const struct percpu_
 	uint64_t generation;
 	int e;
 
-	if (s == NULL)
-		return -EINVAL;
-	if (ret == NULL)
-		return refuse_no_place(s);
+	if (s == NULL || ret == NULL)
+		return refuse_null(s);
 	asked = malloc(sizeof(*asked));
 	e = asked == NULL ? percpu_reason_set(&why, -ENOMEM, "no memory for a metric") :
 			    percpu_metric_read(m, NULL, kind_of_name(m), asked, &why);
@@ -133,7 +127,7 @@ int percpu_segment_series_started(struct percpu_segment *s, const struct percpu_
 	}
 	free(asked);
 	if (e != 0)
-		return percpu_segment_complain(s, e, &why);
+		return percpu_error_keep(e, &why);
 	anew = start_of(s, &generation);
 	now = percpu_segment_now(s);
 	tell_moment(percpu_segment_age(&anew, &now) < percpu_segment_age(&t, &now) ? &anew : &t,

@@ -19,7 +19,7 @@ static void must(int e, const char *name)
 {
 	if (e == 0)
 		return;
-	fprintf(stderr, "%s: %d, %s\n", name, e, percpu_segment_error(segment));
+	fprintf(stderr, "%s: %d, %s\n", name, e, percpu_error());
 	exit(1);
 }
 

@@ -250,7 +250,7 @@ def bad_input(directory):
         (("-w", "0", text), 2, "usage"),
         ((text,), 1, text),
         (("-r", text), 1, text),
-        (("-r", os.path.join(directory, "nothing")), 1, "No such file"),
+        (("-r", os.path.join(directory, "nothing")), 1, "there is no such file"),
     ):
         r = subprocess.run([PREFORK, *arguments], capture_output=True, text=True, check=False)
         equal((r.returncode, words in r.stderr), (status, True))

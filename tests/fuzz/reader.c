@@ -238,7 +238,7 @@ static void read_damaged(struct percpu_reader *r)
 	must(e == 0 || e == -EBADMSG || e == -EPROTO || e == -EAGAIN || e == -ENOENT,
 	     "an error of a picture");
 	must((e == 0) == (percpu_reader_count(r) != 0) || e == 0, "a picture after an error");
-	must(e == 0 || *percpu_reader_error(r) != '\0', "no word about an error");
+	must(e == 0 || *percpu_error() != '\0', "no word about an error");
 	if (e != 0)
 		return;
 	told++;
@@ -258,7 +258,7 @@ static void read_mended(struct percpu_reader *r, uint64_t expected)
 	/* A chunk that the damage added stays. */
 	if (e == -EBADMSG && chunks > good_length / r->chunk_size)
 		return;
-	must(e == 0, percpu_reader_error(r));
+	must(e == 0, percpu_error());
 	must(percpu_reader_count(r) == good_count, "all series");
 	fits(r, false);
 	must(look(r) == expected, "another value than before");

@@ -93,7 +93,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 			refused += percpu_owned_gauge_add(o, 1) != 0;
 		refused += percpu_owned_gauge_fetch(o, PERCPU_OWNED_ALL, &min) != 0;
 	}
-	must((e == 0) != (*percpu_segment_error(s) != '\0') || e == 0, "no word about an error");
+	must((e == 0) != (*percpu_error() != '\0') || e == 0, "no word about an error");
 	return e;
 }
 
@@ -155,7 +155,7 @@ static void make_good_file(void)
 	must(percpu_segment_open_fd(file, WRITE | PERCPU_SEGMENT_CREATE, NULL, &s) == 0,
 	     "a good file");
 	for (unsigned i = 0; i < METRICS; i++)
-		must(use_metric(s, i, true) == 0, percpu_segment_error(s));
+		must(use_metric(s, i, true) == 0, percpu_error());
 	use_family(s, 0, true);
 	control = offset_of(s, s->control_key);
 	block = offset_of(s, s->block_key[0]);

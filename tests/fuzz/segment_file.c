@@ -163,7 +163,7 @@ static void count_in_family(struct percpu_segment *s)
 	struct percpu_counter *c = NULL;
 	struct percpu_family *f = NULL;
 
-	must(percpu_segment_family(s, &d, 2, &f) == 0, percpu_segment_error(s));
+	must(percpu_segment_family(s, &d, 2, &f) == 0, percpu_error());
 	for (size_t i = 0; i < 3; i++) {
 		must(percpu_family_counter(f, &values[i], &c) == 0, "a series of a family");
 		percpu_counter_add(c, 3);
@@ -185,7 +185,7 @@ static void come_and_go(struct percpu_segment *s)
 	struct percpu_counter *c = NULL;
 	struct percpu_family *f = NULL;
 
-	must(percpu_segment_family(s, &d, 3, &f) == 0, percpu_segment_error(s));
+	must(percpu_segment_family(s, &d, 3, &f) == 0, percpu_error());
 	for (size_t i = 0; i < 4; i++) {
 		must(percpu_family_counter(f, &values[i], &c) == 0, "a series that goes");
 		percpu_counter_add(c, (int64_t)i + 1);
@@ -246,7 +246,7 @@ void good_make(void)
 				    &s) == 0,
 	     "a good file");
 	for (unsigned i = 0; i < MOST_SERIES || s->seen <= PERCPU_SEGMENT_BLOCK; i++)
-		must(count_in(s, i) == 0 || !percpu_pair_is_atomic(), percpu_segment_error(s));
+		must(count_in(s, i) == 0 || !percpu_pair_is_atomic(), percpu_error());
 	count_in_family(s);
 	come_and_go(s);
 	cpus = s->region->cpus;

@@ -54,7 +54,7 @@ struct percpu_family *family_of(struct percpu_segment *s, size_t cap)
 	struct percpu_family *f = NULL;
 
 	if (declare_family(s, "f_total", PERCPU_METRIC_COUNTER, cap, &f) != 0)
-		fprintf(stderr, "%s\n", percpu_segment_error(s));
+		fprintf(stderr, "%s\n", percpu_error());
 	return f;
 }
 

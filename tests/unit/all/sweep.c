@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <percpu/segment.h>
+
 #include "blocks.h"
 #include "support.h"
 #include "memory/memory.h"
@@ -174,6 +176,7 @@ void sweep(const struct sweep_operation *table)
 	const unsigned stride = slow * (1 + percpu_status()->possible_cpus / 8);
 
 	test_may_leave_descriptors(); /* if fstat(2) fails, it is not known whose they are */
+	assert_int_equal(percpu_segment_info(NULL, NULL), -EINVAL); /* the thread has a sentence */
 	for (const struct sweep_operation *o = table; o->name != NULL; o++) {
 		/* What is made at the first use exists after these runs. */
 		assert_int_equal(o->run(), 0);

@@ -104,7 +104,7 @@ static int use_reader(struct percpu_reader *r, int e)
 		e = read_all(r);
 	(void)fault_clear();
 	if (r != NULL) {
-		assert_non_null(percpu_reader_error(r));
+		assert_non_null(percpu_error());
 		assert_int_equal(read_all(r), 0);
 		assert_true(percpu_reader_count(r) > 7);
 	}
@@ -207,7 +207,7 @@ static void values_of_many_cpus_are_read_or_not(void **state)
 	fault_set(FAULT_MMAP, 0, ENOMEM, true);
 	assert_int_equal(percpu_reader_cpus(r, 0, cpus, CPUS), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
-	assert_string_equal(percpu_reader_error(r), "there is no memory for what each CPU has");
+	assert_string_equal(percpu_error(), "there is no memory for what each CPU has");
 	assert_true(cpus[0] == 77 && cpus[CPUS - 1] == 77);
 	assert_int_equal(percpu_reader_cpus(r, 0, cpus, CPUS), 0);
 	assert_true(cpus[CPUS - 1] == 0);

@@ -23,8 +23,8 @@ static void declare_again(struct percpu_segment *s, int e)
 
 	if (s == NULL)
 		return;
-	assert_non_null(percpu_segment_error(s));
-	assert_string_not_equal(percpu_segment_strerror(e != 0 ? e : -EIO), "");
+	assert_non_null(percpu_error());
+	assert_string_not_equal(percpu_strerror(e != 0 ? e : -EIO), "");
 	assert_int_equal(kept_declare(s, &m), 0);
 	assert_int_equal(kept_count(&m), 0);
 }

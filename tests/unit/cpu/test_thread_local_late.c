@@ -86,9 +86,9 @@ static void *fail_once(void *ret)
 	struct told *told = ret;
 
 	thread_id = SOME_ID;
-	told->before = *percpu_segment_error(s) != '\0';
+	told->before = *percpu_error() != '\0';
 	if (fails())
-		told->after = strstr(percpu_segment_error(s), "otherwise") != NULL;
+		told->after = strstr(percpu_error(), "otherwise") != NULL;
 	return NULL;
 }
 

@@ -97,7 +97,7 @@ size_t look(void)
 	const int e = take();
 
 	if (e != 0)
-		print_error("%s\n", percpu_reader_error(r));
+		print_error("%s\n", percpu_error());
 	assert_int_equal(e, 0);
 	return percpu_reader_count(r);
 }

@@ -19,9 +19,9 @@
 
 #include "segment/segment.h"
 
-static void says(struct percpu_segment *of, const char *sentence)
+static void says(const char *sentence)
 {
-	assert_string_equal(percpu_segment_error(of), sentence);
+	assert_string_equal(percpu_error(), sentence);
 }
 
 /* Declare a family of that kind in both segments, and get a series of it in each. */
@@ -184,13 +184,13 @@ static void other_families_of_a_name_are_refused(void **state)
 	c = NULL;
 	end = s->control->end;
 	assert_int_equal(declare_family(t, "f_total", PERCPU_METRIC_COUNTER, 4, &f), -EEXIST);
-	says(t, "f_total: its cap is 3 in the segment, 4 was asked for");
+	says("f_total: its cap is 3 in the segment, 4 was asked for");
 	assert_int_equal(declare_family(t, "f_total", PERCPU_METRIC_FCOUNTER, 3, &f), -EEXIST);
-	says(t, "f_total: is a counter in the segment, a counter of doubles was asked for");
+	says("f_total: is a counter in the segment, a counter of doubles was asked for");
 	assert_int_equal(percpu_segment_counter(t, &m, &c), -EEXIST);
-	says(t, "f_total: its labels are a in the segment; asked for were none");
+	says("f_total: its labels are a in the segment; asked for were none");
 	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 3, &f), -EEXIST);
-	says(t, "g_total: its labels are none in the segment; asked for were a");
+	says("g_total: its labels are none in the segment; asked for were a");
 	assert_int_equal(s->control->end, end);
 	assert_null(f);
 	assert_null(c);
@@ -212,15 +212,15 @@ static void metrics_are_no_series(void **state)
 	assert_int_equal(count_in(family_of(s, 3), "x", 1), 1);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(percpu_segment_counter(i == 0 ? s : t, &m, &c), -EEXIST);
-		says(i == 0 ? s : t, "f_total: is a family of metrics in the segment, a metric "
-				     "without a family was asked for");
+		says("f_total: is a family of metrics in the segment, a metric "
+		     "without a family was asked for");
 	}
 	assert_null(c);
 	m.name = "g_total";
 	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
 	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 3, &f), -EEXIST);
-	says(t, "g_total: is a metric without a family in the segment, a family of metrics was "
-		"asked for");
+	says("g_total: is a metric without a family in the segment, a family of metrics was "
+	     "asked for");
 	assert_null(f);
 }
 
@@ -281,7 +281,7 @@ static void structs_are_refused(const struct percpu_declaration *d)
 	struct percpu_family *f = NULL;
 
 	assert_int_equal(percpu_segment_family(s, d, 1, &f), -EINVAL);
-	says(s, "a struct of another size, or a family without a metric");
+	says("a struct of another size, or a family without a metric");
 	assert_null(f);
 }
 
@@ -302,11 +302,11 @@ static void wrong_families_are_refused(void **state)
 	assert_int_equal(percpu_segment_family(s, NULL, 1, &f), -EINVAL);
 	assert_int_equal(percpu_segment_family(s, &d, 1, NULL), -EINVAL);
 	assert_int_equal(percpu_segment_family(s, &d, 0, &f), -EINVAL);
-	says(s, "a family of 0 series: 1 to 1000000");
+	says("a family of 0 series: 1 to 1000000");
 	assert_int_equal(percpu_segment_family(s, &d, PERCPU_FAMILY_CAP + 1, &f), -EINVAL);
 	m.label_values = labels;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says(s, "a family has names of labels, and no values");
+	says("a family has names of labels, and no values");
 	m = good;
 	m.labels = 0;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
@@ -319,8 +319,8 @@ static void wrong_families_are_refused(void **state)
 	d.kind = 0;
 	m.name = NULL;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says(s, "a family: a family is of single values, of no info and no statistics, and its row "
-		"has no place for a handle");
+	says("a family: a family is of single values, of no info and no statistics, and its row "
+	     "has no place for a handle");
 	d.kind = PERCPU_METRIC_INFO;
 	m.name = "f_info";
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
@@ -338,15 +338,15 @@ static void wrong_families_are_refused(void **state)
 	structs_are_refused(&d);
 	d.histogram = &(const struct percpu_histogram_options){ .size = sizeof(*d.histogram) };
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says(s, "f_total: options of a histogram are not for a counter");
+	says("f_total: options of a histogram are not for a counter");
 	d.histogram = NULL;
 	d.fields = &(const struct percpu_metric_fields){ sizeof(*d.fields), "l", labels, 1 };
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says(s, "f_total: fields are not for a counter");
+	says("f_total: fields are not for a counter");
 	d.fields = NULL;
 	d.flags = 1;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says(s, "f_total: flags 0x1 are not known of a counter");
+	says("f_total: flags 0x1 are not known of a counter");
 	d.flags = 0;
 	d.metric = NULL;
 	structs_are_refused(&d);
@@ -367,7 +367,7 @@ static void wrong_values_are_refused(void **state)
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(percpu_family_counter(f, values, &c), -ENAMETOOLONG);
-	says(s, "f_total: the value of label 0 has more than 255 bytes");
+	says("f_total: the value of label 0 has more than 255 bytes");
 	strcpy(name, "\xff");
 	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
 	assert_int_equal(percpu_family_remove(f, values), -EILSEQ);
@@ -380,7 +380,7 @@ static void wrong_values_are_refused(void **state)
 	assert_int_equal(percpu_family_remove(NULL, values), -EINVAL);
 	assert_int_equal(percpu_family_counter(f, values, NULL), -EINVAL);
 	assert_int_equal(percpu_family_gauge(f, values, &g), -EINVAL);
-	says(s, "f_total: is a family of another kind");
+	says("f_total: is a family of another kind");
 	assert_null(c);
 	assert_null(g);
 	assert_int_equal(s->control->end, end);
@@ -407,7 +407,7 @@ static void the_first_wrong_value_is_told(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
 	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
-	says(s, "g_total: the value of label 0 is NULL");
+	says("g_total: the value of label 0 is NULL");
 	assert_null(c);
 }
 
@@ -428,7 +428,7 @@ static void readers_find_and_add_nothing(void **state)
 	assert_int_equal(percpu_family_counter(f, y, &c), -EROFS);
 	assert_null(c);
 	assert_int_equal(remove_value(f, "x"), -EROFS);
-	says(reader, "f_total: the segment was opened to read");
+	says("f_total: the segment was opened to read");
 	assert_int_equal(count_in(g, "y", 2), 2);
 	assert_int_equal(percpu_family_overflows(f), 1);
 	percpu_segment_close(reader);
@@ -489,8 +489,8 @@ static void families_need_the_file(void **state)
 	(void)state;
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(declare_family(s, "f_total", PERCPU_METRIC_COUNTER, 3, &f), -EBADF);
-	says(s, "f_total: the program has closed the segment's descriptor, by which the file is "
-		"opened once more");
+	says("f_total: the program has closed the segment's descriptor, by which the file is "
+	     "opened once more");
 	assert_null(f);
 	assert_int_equal(s->control->end, 0);
 	assert_int_equal(dup2(kept, fd), fd);
@@ -510,8 +510,7 @@ static void releasing_needs_the_file(void **state)
 	assert_int_equal(remove_value(f, "x"), 0);
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(percpu_segment_release_removed(s), -EBADF);
-	says(s,
-	     "removed series: the program has closed the segment's descriptor, by which the file is "
+	says("removed series: the program has closed the segment's descriptor, by which the file is "
 	     "opened once more");
 	assert_ptr_equal(s->epoch, epoch);
 	assert_int_equal(dup2(kept, fd), fd);

@@ -130,7 +130,7 @@ static void what_cannot_be_mapped_is_told(void **state)
 	assert_int_not_equal(fault_clear(), 0);
 	assert_int_equal(e, -EPERM);
 	assert_null(h);
-	assert_non_null(strstr(percpu_segment_error(s), ": the file cannot be mapped, or locked"));
+	assert_non_null(strstr(percpu_error(), ": the file cannot be mapped, or locked"));
 }
 
 /* Declare a histogram, statistics with fields, an owned gauge and a family. */
@@ -161,11 +161,12 @@ static void whatever_fails_is_told(void **state)
 	for (enum fault_call call = 0; call < FAULT_GETTID; call++)
 		for (unsigned n = 0;; n++) {
 			some = open_family_file(test_path("some"), ALL);
+			assert_int_equal(percpu_segment_info(NULL, METRIC("i_info")), -EINVAL);
 			fault_set(call, n, fault_error(call), false);
 			e = declare_some(some);
 			failed = fault_clear();
 			if (e != 0)
-				assert_string_not_equal(percpu_segment_error(some), "");
+				assert_string_not_equal(percpu_error(), "the segment is NULL");
 			percpu_segment_close(some);
 			assert_int_equal(unlink(test_path("some")), 0);
 			if (failed == 0)

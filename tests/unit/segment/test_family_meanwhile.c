@@ -995,7 +995,7 @@ static void declarations_do_not_last_for_ever(void **state)
 	waits_when = NULL;
 	assert_int_equal(looks, 100);
 	assert_null(c);
-	assert_string_equal(percpu_segment_error(s),
+	assert_string_equal(percpu_error(),
 			    "a_total: another process has held the segment's lock for too long");
 	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
 	assert_int_equal(s->series.used, 2);
@@ -1038,7 +1038,7 @@ static void looks_for_moments_do_not_last_for_ever(void **state)
 	waits_when = NULL;
 	assert_int_equal(looks, 1000);
 	assert_int_equal(m.generation, 77);
-	assert_string_equal(percpu_segment_error(s), "a_total: the segment could not be read");
+	assert_string_equal(percpu_error(), "a_total: the segment could not be read");
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), 0);
 }
 
@@ -1059,8 +1059,7 @@ static void who_reads_may_not_release(void **state)
 	assert_int_equal(percpu_segment_release_removed(outside), -ETIMEDOUT);
 	waits_when = NULL;
 	assert_int_equal(looks, 100);
-	assert_string_equal(percpu_segment_error(outside),
-			    "removed series: the segment could not be read");
+	assert_string_equal(percpu_error(), "removed series: the segment could not be read");
 	assert_ptr_equal(outside->epoch, epoch);
 	assert_int_equal(percpu_segment_release_removed(outside), 0);
 	percpu_segment_close(outside);
@@ -1207,8 +1206,8 @@ static void declare_in_damaged(struct percpu_family *f)
 	assert_null(waits_when);
 	assert_int_equal(e, -EBADMSG);
 	assert_null(c);
-	assert_string_equal(percpu_segment_error(s), f != NULL ? "f_total: the file is damaged" :
-								 "b_total: the file is damaged");
+	assert_string_equal(percpu_error(), f != NULL ? "f_total: the file is damaged" :
+							"b_total: the file is damaged");
 	assert_int_equal(percpu_family_overflows(f), 0);
 }
 

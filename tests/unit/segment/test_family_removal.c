@@ -65,17 +65,17 @@ static void what_is_not_there_is_not_removed(void **state)
 {
 	(void)state;
 	assert_int_equal(remove_value(f, "x"), -ENOENT);
-	assert_string_equal(percpu_segment_error(s), "f_total: there is no such series");
+	assert_string_equal(percpu_error(), "f_total: there is no such series");
 	assert_int_equal(count_in(g, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
 	assert_int_equal(remove_value(f, "x"), -ENOENT);
 	assert_int_equal(remove_value(g, "x"), -ENOENT);
 	assert_int_equal(remove_value(f, PERCPU_FAMILY_OVERFLOW), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "f_total: the overflow stays");
+	assert_string_equal(percpu_error(), "f_total: the overflow stays");
 	assert_int_equal(percpu_segment_release_removed(NULL), -EINVAL);
 }
 
-/* percpu_segment_error() is about the last call that failed: a later success does not change it. */
+/* percpu_error() is about the last call that failed: a later success does not change it. */
 static void success_leaves_the_sentence(void **state)
 {
 	static const char *const names[] = { "a" };
@@ -95,11 +95,11 @@ static void success_leaves_the_sentence(void **state)
 
 	(void)state;
 	assert_int_equal(remove_value(f, "x"), -ENOENT);
-	sentence = percpu_segment_error(s);
+	sentence = percpu_error();
 #define EXPECT_SAME(call)                                                                          \
 	do {                                                                                       \
 		assert_int_equal(call, 0);                                                         \
-		assert_ptr_equal(percpu_segment_error(s), sentence);                               \
+		assert_ptr_equal(percpu_error(), sentence);                                        \
 		assert_string_equal(sentence, "f_total: there is no such series");                 \
 	} while (0)
 	EXPECT_SAME(percpu_family_counter(f, values, &c));

@@ -44,7 +44,7 @@ static int come_and_go(void *arg)
 	       remove_value(f, "a") == 0 && percpu_segment_release_removed(s) == 0 &&
 	       count_in(f, "c", 1) >= 1 && count_in(f, "a", 1) == 1 && remove_value(f, "c") == 0;
 	dies_at = 0;
-	test_child_require(good, percpu_segment_error(s));
+	test_child_require(good, percpu_error());
 	test_child_require(percpu_family_overflows(f) == 0, "nothing overflows");
 	percpu_segment_close(s);
 	return 0;

@@ -51,8 +51,8 @@ static int extrema(const struct percpu_metric *m)
 static void refused(int got, int expected, const char *words)
 {
 	assert_int_equal(got, expected);
-	if (strstr(percpu_segment_error(s), words) == NULL)
-		fail_msg("\"%s\" does not say \"%s\"", percpu_segment_error(s), words);
+	if (strstr(percpu_error(), words) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", percpu_error(), words);
 }
 
 static void names_are_checked(void **state)

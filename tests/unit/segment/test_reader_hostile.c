@@ -75,12 +75,13 @@ static void are_told(int e, const char *word)
 
 	assert_int_equal(take(), e);
 	assert_int_equal(percpu_reader_count(r), 0);
-	assert_non_null(strstr(percpu_reader_error(r), word));
+	assert_non_null(strstr(percpu_error(), word));
 	now = percpu_reader_open(path, &other);
 	if (now == 0)
 		now = percpu_reader_read(other);
 	percpu_reader_close(other);
 	assert_int_equal(now, e);
+	assert_non_null(strstr(percpu_error(), word));
 }
 
 /* Assert that both counters are there again, and that so many records are passed over. */

@@ -109,7 +109,7 @@ static void errors_are_told(void **state)
 	fails_with = EIO;
 	assert_int_equal(take(), -EIO);
 	assert_int_equal(percpu_reader_count(r), 0);
-	assert_string_equal(percpu_reader_error(r), "cannot read the file");
+	assert_string_equal(percpu_error(), "cannot read the file");
 	assert_int_equal(percpu_reader_open(path, &none), -EIO);
 	assert_null(none);
 	fails_with = 0;
@@ -289,7 +289,7 @@ static void each_read_that_fails_is_told(void **state)
 		assert_int_equal(e, failed ? -EIO : 0);
 		assert_int_equal(percpu_reader_count(r), failed ? 0 : 8);
 		if (failed)
-			assert_string_equal(percpu_reader_error(r), "cannot read the file");
+			assert_string_equal(percpu_error(), "cannot read the file");
 	}
 	assert_true(torn == 0 && fails_at > 20);
 	assert_int_equal(count_of(1), 200);
@@ -411,13 +411,13 @@ static void no_time_is_told(const void *set)
 		assert_true(e == 0 || (late && e == -EAGAIN));
 		if (e != 0) {
 			assert_int_equal(percpu_reader_count(r), 0);
-			assert_non_null(strstr(percpu_reader_error(r), "time"));
+			assert_non_null(strstr(percpu_error(), "time"));
 			continue;
 		}
 		missing = values_are_right();
 		assert_int_equal(info_of().missing, missing);
 		if (missing != 0)
-			assert_non_null(strstr(percpu_reader_error(r), "time"));
+			assert_non_null(strstr(percpu_error(), "time"));
 		most = missing > most ? missing : most;
 	}
 	assert_int_equal(missing, 0);

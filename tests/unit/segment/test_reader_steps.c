@@ -358,7 +358,7 @@ static void expect_not_there(const void *object, void (*change)(void), size_t i)
 	assert_int_equal(percpu_reader_counter(r, i, &count), counts ? -EAGAIN : -EINVAL);
 	assert_int_equal(percpu_reader_gauge(r, i, &level), is_level ? -EAGAIN : -EINVAL);
 	assert_int_equal(percpu_reader_number(r, i, &number), -EAGAIN);
-	assert_non_null(strstr(percpu_reader_error(r), "others changed"));
+	assert_non_null(strstr(percpu_error(), "others changed"));
 	assert_true(count == 77 && level == 77 && number == 77);
 	assert_int_equal(count_of(1), 200);
 	assert_int_equal(info_of().missing, 1);
@@ -538,7 +538,7 @@ static void statistics_that_are_none_any_more_are_missing(void **state)
 	assert_null(waits_when);
 	assert_int_equal(percpu_reader_stats(r, 2, out, 2), -ENOENT);
 	assert_true(out[0] == 77 && out[1] == 77);
-	assert_non_null(strstr(percpu_reader_error(r), "no consistent snapshot"));
+	assert_non_null(strstr(percpu_error(), "no consistent snapshot"));
 	assert_int_equal(info_of().missing, 1);
 	assert_int_equal(count_of(1), 200);
 	memcpy(stats->block.chunk->header->starts, starts, sizeof(starts));
@@ -660,6 +660,17 @@ static void damage_amid_a_start_is_looked_at_again(void **state)
 	assert_int_equal(count_of(1), 200);
 }
 
+/* Fail with a sentence that calls which succeed must leave. */
+static void fail_otherwise(void)
+{
+	assert_int_equal(percpu_reader_read(NULL), -EINVAL);
+}
+
+static void nothing_is_told(void)
+{
+	assert_string_equal(percpu_error(), "the reader is NULL");
+}
+
 static unsigned rewritten;
 
 static void rewrite_record(void)
@@ -671,19 +682,20 @@ static void rewrite_record(void)
 static void records_that_are_rewritten_again_and_again_are_told(void **state)
 {
 	(void)state;
+	fail_otherwise();
 	assert_int_equal(look_when("reader: lanes added up", rewrite_record), 2);
-	assert_string_equal(percpu_reader_error(r), ""); /* the picture was taken */
+	nothing_is_told(); /* the picture was taken */
 	always = true;
 	rewritten = 0;
 	waits_when = "reader: lanes added up";
 	assert_int_equal(take(), -EAGAIN);
 	assert_int_equal(rewritten, 16);
 	assert_int_equal(percpu_reader_count(r), 0);
-	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+	assert_non_null(strstr(percpu_error(), "faster"));
 	/* The error is that of the last picture that failed. */
 	always = false;
 	assert_int_equal(look_when("reader: directory copied", start_anew_and_add), 2);
-	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+	assert_non_null(strstr(percpu_error(), "faster"));
 }
 
 /* For a moment the end of all records is where no block is. */
@@ -719,19 +731,20 @@ static void what_is_tried_again_is_not_told(void **state)
 	const uint64_t end = s->control->end;
 
 	(void)state;
+	fail_otherwise();
 	meanwhile = hurt_header;
 	waits_where = offsetof(struct percpu_header, version);
 	assert_int_equal(percpu_reader_open(path, &other), 0);
 	assert_int_equal(waits_where, 0);
 	assert_ptr_equal(meanwhile, mend_header);
-	assert_string_equal(percpu_reader_error(other), "");
+	nothing_is_told();
 	meanwhile = lengthen;
 	waits_where =
 		percpu_reader_file_offset(r, k->index, 2 * r->cpus, (size_t)(r->cell - k->base));
 	assert_int_equal(percpu_reader_read(other), 0);
 	assert_int_equal(waits_where, 0);
 	assert_int_equal(s->control->end, end);
-	assert_string_equal(percpu_reader_error(other), "");
+	nothing_is_told();
 	percpu_reader_close(other);
 }
 
@@ -761,9 +774,10 @@ static void a_list_of_what_changes_is_given_up(void **state)
 	(void)state;
 	assert_true(quiet >= 2 * LISTED); /* to count them, and to list them */
 	looked_at = 0;
+	fail_otherwise();
 	assert_int_equal(look_when("reader: records listed", rewrite_record), 2 + LISTED);
 	assert_in_range(looked_at, quiet + LISTED, quiet + LISTED + LISTED / 4);
-	assert_string_equal(percpu_reader_error(r), "");
+	nothing_is_told();
 }
 
 /* Looking at records is part of the budget: each list costs 12000 times 4 KiB, of 512 MiB in
@@ -780,7 +794,7 @@ static void lists_of_many_have_a_budget(void **state)
 	assert_int_equal(take(), -EAGAIN);
 	assert_in_range(rewritten, 9, 11);
 	assert_true(looked_at <= 11 * quiet);
-	assert_non_null(strstr(percpu_reader_error(r), "faster"));
+	assert_non_null(strstr(percpu_error(), "faster"));
 	/* A picture that never gets to its list has a budget by the expected cost. */
 	looked_at = 0;
 	waits_when = "reader: directory copied";

@@ -455,8 +455,8 @@ static void what_changes_all_the_time_is_given_up(void **state)
 		for (unsigned k = 0; k < HISTOGRAMS; k++)
 			histogram_is(k, -EAGAIN);
 		assert_int_equal(info_of().missing, HISTOGRAMS);
-		assert_non_null(strstr(percpu_reader_error(r), "h0 and 3 other series"));
-		assert_non_null(strstr(percpu_reader_error(r), "changed"));
+		assert_non_null(strstr(percpu_error(), "h0 and 3 other series"));
+		assert_non_null(strstr(percpu_error(), "changed"));
 	}
 }
 
@@ -621,7 +621,7 @@ static void a_picture_that_has_no_time_is_none(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(take(), -EAGAIN);
 		assert_int_equal(percpu_reader_count(r), 0);
-		assert_non_null(strstr(percpu_reader_error(r), "time"));
+		assert_non_null(strstr(percpu_error(), "time"));
 	}
 	assert_int_equal(percpu_reader_set_timeout(r, UINT64_MAX), 0);
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
@@ -664,8 +664,8 @@ static void what_was_read_in_time_is_told(void **state)
 	for (unsigned i = 0; i < HISTOGRAMS; i++)
 		histogram_is(i, 0);
 	assert_int_equal(info_of().missing, COUNTERS - in_time);
-	assert_non_null(strstr(percpu_reader_error(r), "c00_total and"));
-	assert_non_null(strstr(percpu_reader_error(r), "time"));
+	assert_non_null(strstr(percpu_error(), "c00_total and"));
+	assert_non_null(strstr(percpu_error(), "time"));
 	late_at = 0;
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	all_is_there();
@@ -734,7 +734,7 @@ static void there_was_no_time(void)
 {
 	assert_int_equal(take(), -EAGAIN);
 	assert_int_equal(percpu_reader_count(r), 0);
-	assert_non_null(strstr(percpu_reader_error(r), "time"));
+	assert_non_null(strstr(percpu_error(), "time"));
 }
 
 /* Rename the first counter. */
@@ -973,7 +973,7 @@ static void chunks_are_not_looked_at_when_it_is_late(void **state)
 		e = take();
 		assert_int_equal(behind, 0);
 		assert_int_equal(e, -EAGAIN);
-		assert_non_null(strstr(percpu_reader_error(r), "time"));
+		assert_non_null(strstr(percpu_error(), "time"));
 		late_at = 0;
 		assert_int_equal(look(), COUNTERS + MORE + HISTOGRAMS);
 		assert_int_equal(count_of(COUNTERS + i), 100 + i);

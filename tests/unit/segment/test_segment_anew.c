@@ -573,7 +573,7 @@ static void tables_end_at_the_first_error(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
-	assert_non_null(strstr(percpu_segment_error(s), "wrong: "));
+	assert_non_null(strstr(percpu_error(), "wrong: "));
 	assert_non_null(first);
 	assert_null(second);
 	assert_null(third);

@@ -188,17 +188,6 @@ static void declare_again_after_close(void)
 	(void)must_count(s, "events_total");
 }
 
-static void ask_why_after_close(void)
-{
-	struct percpu_segment *s = must_open(ALL | DEBUG);
-	struct percpu_counter *c;
-
-	test_child_require(percpu_segment_counter(s, METRIC(""), &c) == -EINVAL, "no name");
-	test_child_require(*percpu_segment_error(s) != '\0', "why");
-	percpu_segment_close(s);
-	(void)percpu_segment_error(s);
-}
-
 static void use_in_a_child_after_close(void)
 {
 	struct percpu_segment *s = must_open(ALL | DEBUG);
@@ -363,7 +352,6 @@ static void misuses_are_told(void **state)
 		{ set_owned_first_after_close, CLOSED },
 		{ declare_after_close, CLOSED },
 		{ declare_again_after_close, CLOSED },
-		{ ask_why_after_close, CLOSED },
 		{ use_in_a_child_after_close, CLOSED },
 		{ count_in_the_closed_one, CLOSED },
 		{ fetch_where_it_read_after_close, CLOSED },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_segment_error.c - percpu_segment_error() after calls on segments that fail: each error
- * has its own sentence, and a difference is shown with both values. Names and texts:
- * test_metric.c.
+ * test_segment_error.c - percpu_error() after calls on segments that fail: each error has its own
+ * sentence, a difference is shown with both values, and each thread has the last one of its own.
+ * Names and texts: test_metric.c. Opening: test_error_opening.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -87,7 +87,7 @@ static void fail_otherwise(void)
 static void refused(int got, int expected, const char *sentence)
 {
 	assert_int_equal(got, expected);
-	assert_string_equal(percpu_segment_error(s), sentence);
+	assert_string_equal(percpu_error(), sentence);
 	fail_otherwise();
 }
 
@@ -111,7 +111,7 @@ static int declare_gauge(void *arg)
 	no_pairs = true;
 	test_child_require(percpu_segment_gauge(s, METRIC("gauge"), &gauge) == -ENOTSUP, "a gauge");
 	test_child_require(gauge == NULL, "none");
-	test_child_require(strcmp(percpu_segment_error(s),
+	test_child_require(strcmp(percpu_error(),
 				  "gauge: this process cannot have such a metric in a file") == 0,
 			   "words");
 	return 0;
@@ -357,8 +357,8 @@ static void sentences_are_in_utf_8(void **state)
 		"e?? ?~\"");
 	assert_int_equal(percpu_segment_stats(s, METRIC("s_total"), &fields, 0, &stats), 0);
 	assert_int_equal(percpu_segment_stats(s, METRIC("s_total"), &other, 0, &none), -EEXIST);
-	assert_non_null(strstr(percpu_segment_error(s), names[0]));
-	assert_non_null(strstr(percpu_segment_error(s), others[0]));
+	assert_non_null(strstr(percpu_error(), names[0]));
+	assert_non_null(strstr(percpu_error(), others[0]));
 	assert_null(none);
 }
 
@@ -404,8 +404,7 @@ static void metrics_have_the_size_of_a_release(void **state)
 		"v_total: there is no place for the handle");
 	for (newer.m.size = 0; newer.m.size < sizeof(newer.m); newer.m.size++) {
 		assert_int_equal(percpu_segment_counter(s, &newer.m, &c), -EINVAL);
-		assert_non_null(
-			strstr(percpu_segment_error(s), "a struct percpu_metric has a size of"));
+		assert_non_null(strstr(percpu_error(), "a struct percpu_metric has a size of"));
 	}
 	for (; newer.m.size <= sizeof(newer); newer.m.size++)
 		assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
@@ -426,12 +425,11 @@ static void *look(void *fails)
 	percpu_process_lock();
 	(void)percpu_thread_number(true);
 	percpu_process_unlock();
-	before = percpu_segment_error(s);
+	before = percpu_error();
 	said = *before != '\0';
 	if (fails != NULL && percpu_segment_info(s, METRIC("otherwise")) != -EINVAL)
 		return NULL;
-	return fails != NULL && *percpu_segment_error(s) == '\0' ? NULL :
-								   (void *)(said ? "said" : "");
+	return fails != NULL && *percpu_error() == '\0' ? NULL : (void *)(said ? "said" : "");
 }
 
 static const char *run_thread(bool fails)
@@ -452,7 +450,7 @@ static void threads_with_the_id_of_another_begin_anew(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_string_equal(run_thread(i != 2), "");
 	thread_id = 0;
-	assert_string_not_equal(percpu_segment_error(s), "");
+	assert_string_not_equal(percpu_error(), "");
 }
 
 /* Fail as n threads, one after the other. Assert that each has its own sentence. */
@@ -463,10 +461,9 @@ static void fail_as_threads(long from, long n)
 	for (thread_id = from; thread_id < from + n; thread_id++) {
 		snprintf(name, sizeof(name), "thread%ld", thread_id);
 		snprintf(sentence, sizeof(sentence), "%s: ", name);
-		assert_string_equal(percpu_segment_error(s), "");
+		assert_string_equal(percpu_error(), "");
 		assert_int_equal(percpu_segment_info(s, METRIC(name)), -EINVAL);
-		assert_ptr_equal(strstr(percpu_segment_error(s), sentence),
-				 percpu_segment_error(s));
+		assert_ptr_equal(strstr(percpu_error(), sentence), percpu_error());
 	}
 	thread_id = 0;
 }
@@ -477,24 +474,24 @@ static void their_sentences_are_there(long from, long n)
 
 	for (thread_id = from; thread_id < from + n; thread_id++) {
 		snprintf(name, sizeof(name), "thread%ld: ", thread_id);
-		assert_ptr_equal(strstr(percpu_segment_error(s), name), percpu_segment_error(s));
+		assert_ptr_equal(strstr(percpu_error(), name), percpu_error());
 	}
 	thread_id = 0;
 }
 
-/* Open another segment: its sentences go when it is closed. */
-static int open_another(void **state)
+/* Have a sentence of the real thread, and of one that the kernel does not have. All others go. */
+static int begin_anew(void **state)
 {
-	*state = s;
+	(void)state;
+	first_alive = LONG_MAX;
+	fail_otherwise();
+	percpu_complaints.most = 0;
+	thread_id = FIRST_ID - 1;
+	fail_otherwise();
+	thread_id = 0;
+	assert_int_equal(percpu_complaints.n, 2);
 	asked = asked_elsewhere = 0;
 	first_alive = 0;
-	return percpu_segment_open(test_path("another"), ALL, NULL, &s);
-}
-
-static int close_another(void **state)
-{
-	percpu_segment_close(s);
-	s = *state;
 	return 0;
 }
 
@@ -504,12 +501,12 @@ static void sentences_of_threads_that_have_ended_go(void **state)
 
 	(void)state;
 	fail_otherwise();
-	mine = percpu_segment_error(s);
+	mine = percpu_error();
 	first_alive = LONG_MAX;
 	fail_as_threads(FIRST_ID, 10000);
-	assert_true(s->complained <= 10);
+	assert_true(percpu_complaints.n <= 10);
 	assert_true(asked <= 20000);
-	assert_ptr_equal(percpu_segment_error(s), mine);
+	assert_ptr_equal(percpu_error(), mine);
 	assert_non_null(strstr(mine, "otherwise"));
 }
 
@@ -518,7 +515,7 @@ static void sentences_of_threads_that_live_stay(void **state)
 {
 	(void)state;
 	fail_as_threads(FIRST_ID, 1000);
-	assert_int_equal(s->complained, 1000);
+	assert_int_equal(percpu_complaints.n, 1001);
 	assert_true(asked <= 2000);
 	their_sentences_are_there(FIRST_ID, 1000);
 	first_alive = FIRST_ID + 990; /* ten of them live */
@@ -526,11 +523,11 @@ static void sentences_of_threads_that_live_stay(void **state)
 	their_sentences_are_there(FIRST_ID + 990, 2010);
 	first_alive = FIRST_ID + 2990;
 	fail_as_threads(FIRST_ID + 3000, 3030);
-	assert_true(s->complained <= 2 * 3040 + 8);
+	assert_true(percpu_complaints.n <= 2 * 3041 + 8);
 	assert_true(asked <= 2 * 6030);
 	first_alive = FIRST_ID + 6020;
 	fail_as_threads(FIRST_ID + 6030, 3100);
-	assert_true(s->complained <= 2 * 3110 + 8);
+	assert_true(percpu_complaints.n <= 2 * 3111 + 8);
 	their_sentences_are_there(FIRST_ID + 6020, 3110);
 }
 
@@ -540,8 +537,30 @@ static void sentences_stay_where_nobody_can_tell(void **state)
 	(void)state;
 	first_alive = -1;
 	fail_as_threads(FIRST_ID, 100);
-	assert_int_equal(s->complained, 100);
+	assert_int_equal(percpu_complaints.n, 101);
 	their_sentences_are_there(FIRST_ID, 100);
+}
+
+/* A thread has one sentence, whichever segment it is about. It stays when the segment is closed. */
+static void the_last_failure_is_told(void **state)
+{
+	struct percpu_segment *other;
+	struct percpu_counter *c;
+	const char *sentence;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(test_path("other"), ALL, NULL, &other), 0);
+	assert_int_equal(percpu_segment_info(s, METRIC("first")), -EINVAL);
+	sentence = percpu_error();
+	assert_int_equal(percpu_segment_info(other, METRIC("second")), -EINVAL);
+	assert_ptr_equal(percpu_error(), sentence);
+	assert_ptr_equal(strstr(sentence, "second: "), sentence);
+	assert_int_equal(percpu_segment_counter(s, METRIC("right_total"), &c), 0);
+	percpu_segment_close(other);
+	assert_ptr_equal(percpu_error(), sentence);
+	assert_ptr_equal(strstr(sentence, "second: "), sentence);
+	assert_int_equal(percpu_segment_info(NULL, METRIC("third")), -EINVAL);
+	assert_string_equal(percpu_error(), "the segment is NULL");
 }
 
 /* A child may share the memory of its parent, as after vfork(). The parent's threads are not its
@@ -570,15 +589,16 @@ static void threads_are_those_of_their_process(void **state)
 static void threads_without_an_id_are_told_nothing(void **state)
 {
 	(void)state;
+	assert_int_equal(percpu_segment_info(s, METRIC("mine")), -EINVAL);
 	thread_id = -1;
 	assert_string_equal(run_thread(false), "");
 	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "");
-	assert_int_equal(s->complained, 0);
+	assert_string_equal(percpu_error(), "");
+	assert_int_equal(percpu_complaints.n, 2);
 	thread_id = 0;
-	assert_string_equal(percpu_segment_error(s), "");
+	assert_ptr_equal(strstr(percpu_error(), "mine: "), percpu_error());
 	fail_otherwise();
-	assert_non_null(strstr(percpu_segment_error(s), "otherwise"));
+	assert_non_null(strstr(percpu_error(), "otherwise"));
 }
 
 /* The sentence of the thread that forks. */
@@ -610,15 +630,14 @@ static int keep_in_child(void *arg)
 	(void)arg;
 	first_alive = FIRST_ID + 1; /* the thread that has forked is gone, all others live */
 	let_threads_fail(60);
-	test_child_require(percpu_segment_error(s) == kept, "it is there");
+	test_child_require(percpu_error() == kept, "it is there");
 	test_child_require(is_about(kept, "mine: "), "as it was");
-	test_child_require(s->complained <= 20, "those of others are dropped");
+	test_child_require(percpu_complaints.n <= 20, "those of others are dropped");
 	test_child_require(percpu_segment_info(s, METRIC("next")) == -EINVAL, "another one");
-	test_child_require(percpu_segment_error(s) == kept && is_about(kept, "next: "),
-			   "in its place");
+	test_child_require(percpu_error() == kept && is_about(kept, "next: "), "in its place");
 	let_threads_fail(60);
-	test_child_require(is_about(percpu_segment_error(s), "next: "), "as any other one");
-	test_child_require(s->complained <= 20, "those of this process are dropped");
+	test_child_require(is_about(percpu_error(), "next: "), "as any other one");
+	test_child_require(percpu_complaints.n <= 20, "those of this process are dropped");
 	return 0;
 }
 
@@ -628,13 +647,13 @@ static void who_forks_keeps_its_sentence(void **state)
 	(void)state;
 	thread_id = FIRST_ID;
 	assert_int_equal(percpu_segment_info(s, METRIC("mine")), -EINVAL);
-	kept = percpu_segment_error(s);
+	kept = percpu_error();
 	first_alive = FIRST_ID;
 	for (thread_id = FIRST_ID + 1; thread_id < FIRST_ID + 41; thread_id++)
 		let_threads_fail(1);
 	thread_id = 0;
 	test_in_child(keep_in_child, NULL);
-	assert_true(s->complained > 20);
+	assert_true(percpu_complaints.n > 20);
 }
 
 static void *fail_and_end(void *ret)
@@ -658,13 +677,13 @@ static void real_threads_that_have_ended_are_forgotten(void **state)
 		while (syscall(SYS_tgkill, getpid(), id, 0) == 0)
 			sched_yield();
 	}
-	assert_true(s->complained <= 10);
-	assert_non_null(strstr(percpu_segment_error(s), "otherwise"));
+	assert_true(percpu_complaints.n <= 10);
+	assert_non_null(strstr(percpu_error(), "otherwise"));
 }
 
 int main(void)
 {
-#define ANOTHER(f) cmocka_unit_test_setup_teardown(f, open_another, close_another)
+#define ANOTHER(f) cmocka_unit_test_setup(f, begin_anew)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gauges_may_be_impossible),
 		cmocka_unit_test(histograms_are_told_apart),
@@ -682,6 +701,7 @@ int main(void)
 		ANOTHER(sentences_of_threads_that_have_ended_go),
 		ANOTHER(sentences_of_threads_that_live_stay),
 		ANOTHER(sentences_stay_where_nobody_can_tell),
+		cmocka_unit_test(the_last_failure_is_told),
 		ANOTHER(threads_are_those_of_their_process),
 		ANOTHER(threads_without_an_id_are_told_nothing),
 		ANOTHER(who_forks_keeps_its_sentence),

@@ -130,7 +130,7 @@ static void ends_beyond_the_blocks_are_not_believed(void **state)
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		s->control->end = ends[i];
 		assert_int_equal(count_in(t, "a_total"), -EBADMSG);
-		assert_string_equal(percpu_segment_error(t), "a_total: the file is damaged");
+		assert_string_equal(percpu_error(), "a_total: the file is damaged");
 	}
 }
 
@@ -288,7 +288,7 @@ static int fill_file(void *help)
 	seen = f->series.used;
 	test_child_require(e == -ENOSPC, "a full file");
 	test_child_require(f->control->end == end, "nothing was added");
-	test_child_require(strstr(percpu_segment_error(f), "is full") != NULL, "and it is said");
+	test_child_require(strstr(percpu_error(), "is full") != NULL, "and it is said");
 	test_child_require(count_in(f, "a_total") == 2, "what is there counts on");
 	percpu_segment_close(f);
 	test_child_require(percpu_segment_open(full_path, ALL, NULL, &f) == 0, "to be opened");
@@ -396,7 +396,7 @@ static void bytes_of_labels_are_no_commands(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		name[1] = i == 0 ? '\x7f' : '\n';
 		assert_int_equal(count_labeled(s), -EEXIST);
-		assert_string_equal(percpu_segment_error(s),
+		assert_string_equal(percpu_error(),
 				    "l_total: its labels are ? in the segment; asked for were k");
 	}
 }

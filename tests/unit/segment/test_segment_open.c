@@ -361,36 +361,6 @@ static void full_disks_get_no_segment(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* Each documented error has its own sentence, which contains these words. */
-static void errors_are_told(void **state)
-{
-	static const struct {
-		int e;
-		const char *words;
-	} told[] = {
-		{ -EINVAL, "a NULL" },	       { -ENAMETOOLONG, "too long" },
-		{ -ENOENT, "no segment yet" }, { -ELOOP, "symbolic link" },
-		{ -EISDIR, "a directory" },    { -EPERM, "PERCPU_SEGMENT_FOREIGN" },
-		{ -EACCES, "permissions" },    { -EROFS, "read-only" },
-		{ -EBADMSG, "other objects" }, { -EPROTO, "another version" },
-		{ -ERANGE, "fewer CPUs" },     { -ENOSPC, "is full" },
-		{ -ENOMEM, "memory" },	       { -ETIMEDOUT, "has held a lock" },
-	};
-	const size_t n = sizeof(told) / sizeof(told[0]);
-
-	(void)state;
-	for (size_t i = 0; i < n; i++) {
-		assert_non_null(strstr(percpu_segment_strerror(told[i].e), told[i].words));
-		assert_string_not_equal(percpu_segment_strerror(told[i].e), strerror(-told[i].e));
-		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(percpu_segment_strerror(told[i].e),
-						percpu_segment_strerror(told[k].e));
-	}
-	assert_string_equal(percpu_segment_strerror(0), "");
-	assert_string_equal(percpu_segment_strerror(-EMFILE), strerror(EMFILE));
-	assert_string_equal(percpu_segment_strerror(EMFILE), strerror(EMFILE));
-}
-
 static void directories_are_none(void **state)
 {
 	struct percpu_segment *none = NULL;
@@ -417,7 +387,6 @@ int main(void)
 		cmocka_unit_test(other_regions_are_told_apart),
 		cmocka_unit_test(mistakes_are_refused),
 		cmocka_unit_test(directories_are_none),
-		cmocka_unit_test(errors_are_told),
 		cmocka_unit_test(full_disks_get_no_segment),
 	};
 

@@ -144,23 +144,22 @@ static void other_fields_are_refused(void **state)
 	f.names = two;
 	f.n = 2;
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
-	assert_string_equal(percpu_segment_error(t),
-			    "lookups_total: its fields are hit, miss, error "
-			    "in the segment; asked for were hit, miss");
+	assert_string_equal(percpu_error(), "lookups_total: its fields are hit, miss, error "
+					    "in the segment; asked for were hit, miss");
 	f.names = other;
 	f.n = 3;
 	assert_int_equal(declare(s, &m, &f), -EEXIST);
-	assert_non_null(strstr(percpu_segment_error(s), "asked for were hit, miss, late"));
+	assert_non_null(strstr(percpu_error(), "asked for were hit, miss, late"));
 	f = results;
 	f.label = "outcome";
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
-	assert_string_equal(percpu_segment_error(t), "lookups_total: its labels are result in the "
-						     "segment; asked for were outcome");
+	assert_string_equal(percpu_error(), "lookups_total: its labels are result in the "
+					    "segment; asked for were outcome");
 	m.label_names = labels;
 	m.label_values = values;
 	m.labels = 1;
 	assert_int_equal(percpu_segment_counter(t, &m, &none), -EEXIST);
-	assert_string_equal(percpu_segment_error(t),
+	assert_string_equal(percpu_error(),
 			    "lookups_total: is statistics in the segment, a counter was asked for");
 	assert_null(none);
 	assert_int_equal(s->control->end, end);
@@ -193,7 +192,7 @@ static void other_flags_are_refused(void **state)
 		percpu_segment_stats(t, &lookups_total, &results, PERCPU_STATS_WHOLE, &none),
 		-EEXIST);
 	assert_string_equal(
-		percpu_segment_error(t),
+		percpu_error(),
 		"lookups_total: is statistics without PERCPU_STATS_WHOLE in the segment, "
 		"statistics with PERCPU_STATS_WHOLE was asked for");
 	m.name = "b_total";
@@ -208,8 +207,8 @@ static void refused(const struct percpu_metric *m, const struct percpu_metric_fi
 		    int expected, const char *words)
 {
 	assert_int_equal(declare(s, m, f), expected);
-	if (strstr(percpu_segment_error(s), words) == NULL)
-		fail_msg("\"%s\" does not say \"%s\"", percpu_segment_error(s), words);
+	if (strstr(percpu_error(), words) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", percpu_error(), words);
 }
 
 static void fields_are_checked(void **state)

@@ -241,7 +241,7 @@ static void late_ones_are_refused(void **state)
 	meanwhile = declare_a_gauge;
 	waits_when = "root: looked up";
 	assert_int_equal(percpu_segment_counter(s, &m, &none), -EEXIST);
-	assert_string_equal(percpu_segment_error(s),
+	assert_string_equal(percpu_error(),
 			    "a_total: is a counter of doubles in the segment, a counter was asked "
 			    "for");
 	assert_null(none);
@@ -267,7 +267,7 @@ static int declare_many(void *arg)
 		snprintf(name, sizeof(name), "m%u_total", (first + i * 7) % METRICS);
 		m = metric(name);
 		e = percpu_segment_counter(s, &m, &c);
-		test_child_require(e == 0, percpu_segment_error(s));
+		test_child_require(e == 0, percpu_error());
 		percpu_counter_add(c, 1);
 	}
 	percpu_segment_close(s);

@@ -368,23 +368,24 @@ static void mistakes_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_segment_started(NULL, &m), -EINVAL);
+	assert_string_equal(percpu_error(), "the segment is NULL");
 	assert_int_equal(percpu_segment_started(s, NULL), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "there is no place for the start");
+	assert_string_equal(percpu_error(), "there is no place for the start");
 	assert_int_equal(percpu_segment_series_started(NULL, METRIC("a_total"), &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), NULL), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "there is no place for the start");
+	assert_string_equal(percpu_error(), "there is no place for the start");
 	assert_int_equal(percpu_segment_series_started(s, NULL, &m), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "a metric is NULL");
+	assert_string_equal(percpu_error(), "a metric is NULL");
 	assert_int_equal(percpu_segment_series_started(s, METRIC("9"), &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
-	assert_string_equal(percpu_segment_error(s), "a metric has no name");
+	assert_string_equal(percpu_error(), "a metric has no name");
 	wrong.size--;
 	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -ENOENT);
-	assert_string_equal(percpu_segment_error(s), "a_total: it is not in the segment");
+	assert_string_equal(percpu_error(), "a_total: it is not in the segment");
 	s->control->end = UINT64_MAX;
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -EBADMSG);
-	assert_string_equal(percpu_segment_error(s), "a_total: the segment could not be read");
+	assert_string_equal(percpu_error(), "a_total: the segment could not be read");
 	assert_int_equal(m.generation, 77);
 }
 

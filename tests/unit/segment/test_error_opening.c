@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_error_opening.c - percpu_error() after a segment or a reader could not be opened: which one,
+ * what was wrong, and what to do.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <percpu/percpu.h>
+
+#include "support.h"
+#include "../segments.h"
+
+#include "segment/segment.h"
+
+static struct percpu_segment *s;
+
+static int open_segment(void **state)
+{
+	(void)state;
+	return percpu_segment_open(test_path("there"), ALL, NULL, &s);
+}
+
+static int close_segment(void **state)
+{
+	percpu_segment_close(s);
+	return test_remove_paths(state);
+}
+
+/* Fail with another sentence, which the next call must not keep. */
+static void fail_otherwise(void)
+{
+	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
+}
+
+/* Assert that opening failed so, and that this is the sentence: of the name, and these words. */
+static void refused(int got, int expected, const char *name, const char *words)
+{
+	char sentence[1200];
+
+	assert_int_equal(got, expected);
+	snprintf(sentence, sizeof(sentence), "segment \"%s\": %s", name, words);
+	assert_ptr_equal(strstr(percpu_error(), sentence), percpu_error());
+	fail_otherwise();
+}
+
+/* Each error has its own sentence, which contains these words. */
+static void errors_are_told(void **state)
+{
+	static const struct {
+		int e;
+		const char *words;
+	} told[] = {
+		{ -ENOENT, "PERCPU_SEGMENT_CREATE" },
+		{ -ELOOP, "name the file itself" },
+		{ -EISDIR, "name a file in it" },
+		{ -EPERM, "PERCPU_SEGMENT_FOREIGN" },
+		{ -EACCES, "chmod" },
+		{ -EROFS, "open the segment to read" },
+		{ -EBADMSG, "but perhaps a region" },
+		{ -EPROTO, "stop the programs" },
+		{ -ERANGE, "open it to read" },
+		{ -ENOSPC, "the disk is full" },
+		{ -ETIMEDOUT, "may be stopped" },
+		{ -EMFILE, "RLIMIT_NOFILE" },
+		{ -ENOMEM, "no memory" },
+	};
+	const struct percpu_opening opening = { .name = "x" };
+	const struct percpu_reason none = { "" };
+	char last[1024] = "";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		assert_int_equal(percpu_error_keep_opening(told[i].e, &opening, &none), told[i].e);
+		assert_ptr_equal(strstr(percpu_error(), "segment \"x\": "), percpu_error());
+		assert_non_null(strstr(percpu_error(), told[i].words));
+		assert_string_not_equal(percpu_error(), last);
+		snprintf(last, sizeof(last), "%s", percpu_error());
+	}
+}
+
+static void names_are_told(void **state)
+{
+	static const char rule[] = "a name is of letters, digits, '_', '.' and '-'";
+	struct percpu_segment *none = NULL;
+	struct percpu_reader *no_reader = NULL;
+	char longest[202];
+
+	(void)state;
+	memset(longest, 'x', 201);
+	longest[201] = '\0';
+	refused(percpu_segment_open("a b", ALL, NULL, &none), -EINVAL, "a b", rule);
+	refused(percpu_segment_open("a\n", ALL, NULL, &none), -EINVAL, "a?", rule);
+	refused(percpu_reader_open(".a", &no_reader), -EINVAL, ".a", rule);
+	refused(percpu_segment_open(longest, 0, NULL, &none), -ENAMETOOLONG, longest,
+		"a name has at most 200 characters");
+	refused(percpu_reader_open(longest, &no_reader), -ENAMETOOLONG, longest,
+		"a name has at most 200 characters");
+	assert_int_equal(percpu_segment_open(NULL, 0, NULL, &none), -EINVAL);
+	assert_string_equal(percpu_error(), "the name of the segment is NULL");
+	fail_otherwise();
+	assert_int_equal(percpu_reader_open(NULL, &no_reader), -EINVAL);
+	assert_string_equal(percpu_error(), "the name of the segment is NULL");
+	fail_otherwise();
+	assert_int_equal(percpu_reader_open("a", NULL), -EINVAL);
+	assert_string_equal(percpu_error(), "there is no place for the reader");
+	refused(percpu_segment_open("a", 0, NULL, NULL), -EINVAL, "a",
+		"there is no place for the handle");
+	assert_null(none);
+	assert_null(no_reader);
+}
+
+/* The end of a long path is told, from the begin of a character on. */
+static void long_paths_end_with_their_name(void **state)
+{
+	struct percpu_segment *none = NULL;
+	char path[2000] = "/dev/shm/none", end[600] = "...";
+	size_t n;
+
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		strcat(path, "/\xc3\xbc");
+	strcat(path, "/abc");
+	n = strlen(path);
+	snprintf(end + 3, sizeof(end) - 3, "%s", path + n - 500);
+	assert_int_equal((unsigned char)path[n - 500], 0xbc); /* within a character */
+	memmove(end + 3, end + 4, strlen(end + 3));
+	refused(percpu_segment_open(path, 0, NULL, &none), -ENOENT, end, "there is no such file");
+	assert_null(none);
+}
+
+static void flags_and_options_are_told(void **state)
+{
+	struct {
+		struct percpu_segment_options o;
+		uint64_t later;
+	} newer = { .o = { .size = sizeof(newer) }, .later = 1 };
+	struct percpu_segment *none = NULL;
+
+	(void)state;
+	refused(percpu_segment_open("a", 0x41, NULL, &none), -EINVAL, "a",
+		"flags 0x40 are not known");
+	refused(percpu_segment_open("a", PERCPU_SEGMENT_ANEW, NULL, &none), -EINVAL, "a",
+		"flags 0x4 need PERCPU_SEGMENT_WRITE");
+	refused(percpu_segment_open("a", ALL, &newer.o, &none), -EINVAL, "a",
+		"its options have another size, or fields that are not known");
+	assert_null(none);
+}
+
+static void files_are_told(void **state)
+{
+	const char *const missing = test_path("missing"), *const deep = test_path("none/deep");
+	struct percpu_reader *no_reader = NULL;
+	struct percpu_segment *none = NULL;
+
+	(void)state;
+	refused(percpu_segment_open(missing, PERCPU_SEGMENT_WRITE, NULL, &none), -ENOENT, missing,
+		"there is no such file, or it has no segment yet");
+	refused(percpu_reader_open(missing, &no_reader), -ENOENT, missing, "there is no such file");
+	refused(percpu_segment_open(deep, ALL, NULL, &none), -ENOENT, deep,
+		"there is no such directory");
+	refused(percpu_reader_open("/dev/shm", &no_reader), -EISDIR, "/dev/shm",
+		"it is a directory");
+	assert_null(none);
+	assert_null(no_reader);
+}
+
+static void descriptors_are_told(void **state)
+{
+	const int fd = memfd_create("text", 0);
+	struct percpu_reader *no_reader = NULL;
+	struct percpu_segment *none = NULL;
+	char words[100];
+
+	(void)state;
+	assert_int_equal(write(fd, "text", 4), 4);
+	assert_int_equal(percpu_segment_open_fd(-1, 0, NULL, &none), -EBADF);
+	assert_string_equal(percpu_error(), "segment of descriptor -1: the descriptor is closed, "
+					    "or not open for this");
+	snprintf(words, sizeof(words), "segment of descriptor %d: the file is cut short", fd);
+	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -EBADMSG);
+	assert_ptr_equal(strstr(percpu_error(), words), percpu_error());
+	snprintf(words, sizeof(words), "segment of descriptor %d: the file is no segment", fd);
+	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &none), -EBADMSG);
+	assert_ptr_equal(strstr(percpu_error(), words), percpu_error());
+	fail_otherwise();
+	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, NULL), -EINVAL);
+	assert_non_null(strstr(percpu_error(), "there is no place for the handle"));
+	fail_otherwise();
+	assert_int_equal(percpu_reader_open_fd(fd, NULL), -EINVAL);
+	assert_string_equal(percpu_error(), "there is no place for the reader");
+	assert_null(none);
+	assert_null(no_reader);
+	close(fd);
+}
+
+static void success_leaves_the_sentence(void **state)
+{
+	const char *const path = test_path("there");
+	struct percpu_segment *again;
+	struct percpu_reader *r;
+
+	(void)state;
+	assert_int_equal(percpu_reader_open(NULL, &r), -EINVAL);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &again), 0);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_int_equal(percpu_reader_set_timeout(r, 0), 0);
+	percpu_reader_close(r);
+	percpu_segment_close(again);
+	assert_string_equal(percpu_error(), "the name of the segment is NULL");
+	assert_int_equal(percpu_reader_set_timeout(NULL, 0), -EINVAL);
+	assert_string_equal(percpu_error(), "the reader is NULL");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_are_told),
+		cmocka_unit_test(names_are_told),
+		cmocka_unit_test(long_paths_end_with_their_name),
+		cmocka_unit_test(flags_and_options_are_told),
+		cmocka_unit_test(files_are_told),
+		cmocka_unit_test(descriptors_are_told),
+		cmocka_unit_test(success_leaves_the_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, open_segment, close_segment);
+}
