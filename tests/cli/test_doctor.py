@@ -193,7 +193,8 @@ def a_directory_too_small_is_told(_):
         expect(
             lines,
             "/dev/shm",
-            "full: no segment with a counter can be created: the disk is full",
+            "full: no segment with a counter can be created: "
+            + "the disk, the region or the array is full",
         )
         expect(lines, "to do", "make room in /dev/shm")
         assert status in (1, 2), status
