@@ -20,8 +20,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <percpu/error.h>
-
 #include "segment.h"
 
 #define FEW 8 /* sentences beyond twice those kept, so that the kernel is not asked all the time */

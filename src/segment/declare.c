@@ -282,9 +282,7 @@ static int read_row(const struct percpu_declaration *table, size_t i,
 	struct percpu_reason why;
 	int e = 0;
 
-	if (table == NULL)
-		e = percpu_reason_set(&why, -EINVAL, "the table is NULL");
-	else if (percpu_struct_read(ret, sizeof(*ret), (const char *)table + i * table->size) != 0)
+	if (percpu_struct_read(ret, sizeof(*ret), (const char *)table + i * table->size) != 0)
 		e = percpu_reason_set(&why, -EINVAL,
 				      "row %zu: a struct percpu_declaration has another size, or "
 				      "fields that are not known",
@@ -292,15 +290,20 @@ static int read_row(const struct percpu_declaration *table, size_t i,
 	else if (ret->kind < PERCPU_METRIC_COUNTER || ret->kind > PERCPU_METRIC_STATS)
 		e = percpu_reason_set(&why, -EINVAL, "row %zu: %u is no kind of a metric", i,
 				      (unsigned)ret->kind);
-	return e != 0 ? percpu_error_keep(e, &why) : 0;
+	if (e != 0)
+		(void)percpu_error_keep(e, &why);
+	return e;
 }
 
 int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table,
 			   size_t n)
 {
 	struct percpu_declaration d = { .size = 0 };
-	int e = s != NULL ? 0 : percpu_error_say(-EINVAL, "the segment is NULL");
+	int e = 0;
 
+	if (s == NULL || (table == NULL && n != 0))
+		return percpu_error_say(-EINVAL,
+					s == NULL ? "the segment is NULL" : "the table is NULL");
 	for (size_t i = 0; e == 0 && i < n; i++) {
 		e = read_row(table, i, &d);
 		if (e == 0)

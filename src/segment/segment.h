@@ -10,6 +10,7 @@
 
 #include "../counts/counts.h"
 #include "../owners/owners.h"
+#include "complaint.h"
 
 #define PERCPU_SEGMENT_ROOT 0 /* the root that leads to the control */
 #define PERCPU_OWNERS_ROOT 1  /* the root that leads to the owners */
@@ -28,11 +29,6 @@ struct percpu_record_copy {
 };
 
 _Static_assert(sizeof(struct percpu_record_copy) <= PERCPU_SEGMENT_BLOCK, "a block has room");
-
-/** A sentence that says why a call failed. */
-struct percpu_reason {
-	char text[1024];
-};
 
 /** An entry of a hash table: a record that this process has seen. */
 struct percpu_series_slot {
@@ -104,39 +100,6 @@ struct percpu_segment {
 	struct percpu_record_copy copy;	    /* the record that a search compares with */
 	struct percpu_record_copy walk;	    /* the record that is being entered */
 };
-
-/* complaint.c: why calls failed */
-
-/** The sentences of all threads. The process lock protects them. */
-struct percpu_complaints {
-	struct percpu_complaint *first; /* a list */
-	size_t n;
-	size_t most; /* at so many, those of threads that have ended are freed */
-};
-
-extern struct percpu_complaints percpu_complaints;
-
-/** Keep why this thread's call failed, for percpu_error(). Returns e. */
-int percpu_error_keep(int e, const struct percpu_reason *why);
-
-/** Keep a constant sentence. Returns e. */
-int percpu_error_say(int e, const char *sentence);
-
-/** What was to be opened. */
-struct percpu_opening {
-	const char *name; /* NULL: a descriptor */
-	int fd;
-	unsigned flags; /* of percpu_segment_open() */
-};
-
-/** Keep why a segment could not be opened, also by a reader. If *why is empty, the sentence is
- *  about the error. Returns e. */
-int percpu_error_keep_opening(int e, const struct percpu_opening *o,
-			      const struct percpu_reason *why);
-
-/** Write a sentence to *why. Returns e. */
-int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* metric.c: descriptions of metrics, and records made of them */
 

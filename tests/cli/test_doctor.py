@@ -246,7 +246,12 @@ def a_limit_is_told(_):
             "the limit for the size of files",
             "raise the limit of the size of files",
         ),
-        (resource.RLIMIT_NOFILE, 4, "the process has no free descriptor", "raise the limit of descriptors"),
+        (
+            resource.RLIMIT_NOFILE,
+            4,
+            "the process has no free descriptor",
+            "raise the limit of descriptors",
+        ),
     ):
         status, lines, errors = doctor_of(
             *("env", f"ASAN_OPTIONS={sanitizer}", "sh", "-c", 'exec "$0"', DOCTOR),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * complaint.h - why calls failed, in words.
+ */
+#ifndef PERCPU_SEGMENT_COMPLAINT_H
+#define PERCPU_SEGMENT_COMPLAINT_H
+
+#include <stddef.h>
+
+#include <percpu/error.h>
+
+/** A sentence that says why a call failed. */
+struct percpu_reason {
+	char text[1024];
+};
+
+/** The sentences of all threads. The process lock protects them. */
+struct percpu_complaints {
+	struct percpu_complaint *first; /* a list */
+	size_t n;
+	size_t most; /* at so many, those of threads that have ended are freed */
+};
+
+extern struct percpu_complaints percpu_complaints;
+
+/** Keep why this thread's call failed, for percpu_error(). Returns e. */
+int percpu_error_keep(int e, const struct percpu_reason *why);
+
+/** Keep a constant sentence. Returns e. */
+int percpu_error_say(int e, const char *sentence);
+
+/** What was to be opened. */
+struct percpu_opening {
+	const char *name; /* NULL: a descriptor */
+	int fd;
+	unsigned flags; /* of percpu_segment_open() */
+};
+
+/** Keep why a segment could not be opened, also by a reader. If *why is empty, the sentence is
+ *  about the error. Returns e. */
+int percpu_error_keep_opening(int e, const struct percpu_opening *o,
+			      const struct percpu_reason *why);
+
+/** Write a sentence to *why. Returns e. */
+int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif
