@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +15,7 @@
 
 #include <percpu/percpu.h>
 
+#include "faults.h"
 #include "support.h"
 #include "../segments.h"
 
@@ -182,6 +185,10 @@ static void descriptors_are_told(void **state)
 	assert_int_equal(percpu_segment_open_fd(-1, 0, NULL, &none), -EBADF);
 	assert_string_equal(percpu_error(), "segment of descriptor -1: the descriptor is closed, "
 					    "or not open for this");
+	fail_otherwise();
+	assert_int_equal(percpu_reader_open_fd(-1, &no_reader), -EBADF);
+	assert_string_equal(percpu_error(), "segment of descriptor -1: the descriptor is closed, "
+					    "or not open for this");
 	snprintf(words, sizeof(words), "segment of descriptor %d: the file is cut short", fd);
 	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -EBADMSG);
 	assert_ptr_equal(strstr(percpu_error(), words), percpu_error());
@@ -197,6 +204,47 @@ static void descriptors_are_told(void **state)
 	assert_null(none);
 	assert_null(no_reader);
 	close(fd);
+}
+
+/* A thread that has a sentence needs no memory for the next one. */
+static void sentences_are_replaced_without_memory(void **state)
+{
+	(void)state;
+	fail_otherwise();
+	fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+	assert_int_equal(percpu_segment_info(NULL, METRIC("x")), -EINVAL);
+	assert_true(fault_clear() >= 1);
+	assert_string_equal(percpu_error(), "the segment is NULL");
+}
+
+/* Run as a thread. Returns its sentence, after a failure for which there was no memory. */
+static void *fail_without_memory(void *arg)
+{
+	int e;
+
+	(void)arg;
+	fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+	e = percpu_segment_info(NULL, METRIC("x"));
+	(void)fault_clear();
+	return (void *)(e == -EINVAL && *percpu_error() == '\0' ? "" : "said");
+}
+
+static int start_thread_without_memory(void *arg)
+{
+	void *said = NULL;
+	pthread_t t;
+
+	(void)signal(SIGSEGV, SIG_DFL);
+	test_child_require(pthread_create(&t, NULL, fail_without_memory, arg) == 0, "a thread");
+	test_child_require(pthread_join(t, &said) == 0 && said != NULL, "joined");
+	test_child_require(*(const char *)said == '\0', "no sentence");
+	return 0;
+}
+
+static void threads_without_memory_are_told_nothing(void **state)
+{
+	(void)state;
+	test_in_child(start_thread_without_memory, NULL);
 }
 
 static void success_leaves_the_sentence(void **state)
@@ -227,6 +275,8 @@ int main(void)
 		cmocka_unit_test(flags_and_options_are_told),
 		cmocka_unit_test(files_are_told),
 		cmocka_unit_test(descriptors_are_told),
+		cmocka_unit_test(sentences_are_replaced_without_memory),
+		cmocka_unit_test(threads_without_memory_are_told_nothing),
 		cmocka_unit_test(success_leaves_the_sentence),
 	};
 

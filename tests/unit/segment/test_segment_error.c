@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -655,6 +656,48 @@ static void who_forks_keeps_its_sentence(void **state)
 	assert_true(percpu_complaints.n > 20);
 }
 
+static int keep_in_grandchild(void *arg)
+{
+	test_child_require(is_about(percpu_error(), "second: "), "that of the thread that forked");
+	let_threads_fail(60);
+	test_child_require(percpu_error() == arg, "it is there");
+	test_child_require(is_about(arg, "second: "), "as it was");
+	return 0;
+}
+
+/* Run as a thread of the child. Fail, and fork. */
+static void *fork_again(void *arg)
+{
+	int status = -1;
+	pid_t child;
+
+	(void)arg;
+	test_child_require(percpu_segment_info(s, METRIC("second")) == -EINVAL, "a second one");
+	child = fork();
+	if (child == 0)
+		_exit(keep_in_grandchild((void *)percpu_error()));
+	test_child_require(waitpid(child, &status, 0) == child && status == 0, "a grandchild");
+	return NULL;
+}
+
+static int fork_in_child(void *arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	test_child_require(pthread_create(&t, NULL, fork_again, NULL) == 0, "a thread");
+	test_child_require(pthread_join(t, NULL) == 0, "joined");
+	return 0;
+}
+
+/* In a grandchild, another thread is the one that forked. */
+static void each_fork_keeps_the_sentence_of_its_thread(void **state)
+{
+	(void)state;
+	fail_otherwise();
+	test_in_child(fork_in_child, NULL);
+}
+
 static void *fail_and_end(void *ret)
 {
 	*(long *)ret = syscall(SYS_gettid);
@@ -704,6 +747,7 @@ int main(void)
 		ANOTHER(threads_are_those_of_their_process),
 		ANOTHER(threads_without_an_id_are_told_nothing),
 		ANOTHER(who_forks_keeps_its_sentence),
+		ANOTHER(each_fork_keeps_the_sentence_of_its_thread),
 		ANOTHER(real_threads_that_have_ended_are_forgotten),
 	};
 
