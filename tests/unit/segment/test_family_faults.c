@@ -263,6 +263,30 @@ static void no_memory_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
+/* Each call of the segment says for what there was no memory. */
+static void no_memory_is_told(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_segment_start start;
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_family_remove(f, x), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_string_equal(percpu_error(), "no memory to remove a series");
+	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_segment_counter(s, METRIC("c_total"), &c), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_string_equal(percpu_error(), "no memory for a metric");
+	assert_null(c);
+	assert_int_equal(percpu_family_remove(NULL, x), -EINVAL);
+	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_segment_series_started(s, METRIC("c_total"), &start), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_string_equal(percpu_error(), "no memory for a metric");
+}
+
 /* In these tests another process adds a chunk, and this one has no address space for it. */
 
 /* Declare a gauge, open the file once more, and declare the gauge there, too. */
@@ -976,6 +1000,7 @@ int main(void)
 		one(what_cannot_be_mapped_is_told),
 		cmocka_unit_test(whatever_fails_is_told),
 		one(no_memory_is_no_loss),
+		one(no_memory_is_told),
 		one(no_address_space_is_no_loss),
 		one(who_may_only_read_overflows_nothing),
 		one(no_memory_keeps_no_lock),
