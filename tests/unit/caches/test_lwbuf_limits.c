@@ -509,13 +509,17 @@ static void debug_names_what_is_wrong(void **state)
 		}
 }
 
-/* A buffer that was never allocated has had no page. The message names none. */
+/* A buffer that was never allocated has had no page, and one of another file has none of this file.
+ * The message names none. */
 static void debug_names_no_page_that_was_not_there(void **state)
 {
 	char text[1024];
 
 	(void)state;
 	(void)run_debug(free_shared_unallocated, true, text, sizeof(text));
+	assert_non_null(strstr(text, "libpercpu: sfbuf "));
+	assert_null(strstr(text, "page"));
+	(void)run_debug(free_shared_foreign, true, text, sizeof(text));
 	assert_non_null(strstr(text, "libpercpu: sfbuf "));
 	assert_null(strstr(text, "page"));
 }
