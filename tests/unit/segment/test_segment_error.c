@@ -373,6 +373,12 @@ static void tables_are_checked(void **state)
 
 	(void)state;
 	refused(percpu_segment_declare(s, NULL, 1), -EINVAL, "the table is NULL");
+	rows[0].kind = 0;
+	rows[1].kind = 1;
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 0: 0 is no kind of a metric");
+	assert_null(c); /* no row after it is declared */
+	rows[0].kind = 1;
+	rows[1].kind = 12;
 	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: 12 is no kind of a metric");
 	rows[1].kind = 0;
 	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: 0 is no kind of a metric");
