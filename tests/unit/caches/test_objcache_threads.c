@@ -433,6 +433,41 @@ static void cancellation_at_once_leaves_nothing(void **state)
 	}
 }
 
+static void cancel_and_test(void *obj, void *arg)
+{
+	cancel_oneself(obj, arg);
+	pthread_testcancel();
+}
+
+static void *put_above_limit(void *arg)
+{
+	percpu_objcache_put(cache, only);
+	pthread_testcancel();
+	return arg;
+}
+
+/* A put above the limit runs the destructor. */
+static void cancellation_waits_for_puts(void **state)
+{
+	struct percpu_objcache_options o = { .size = sizeof(o), .dtor = cancel_and_test };
+	pthread_t thread;
+	void *more, *result;
+
+	(void)state;
+	assert_int_equal(percpu_objcache_create("canceled", 8, &o, &cache), 0);
+	only = get(cache);
+	more = get(cache);
+	percpu_objcache_set_limit(cache, 1);
+	canceling = true;
+	assert_int_equal(pthread_create(&thread, NULL, put_above_limit, NULL), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	canceling = false;
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(stats_of(cache).used + stats_of(cache).cached, 1);
+	percpu_objcache_put(cache, more);
+	assert_int_equal(percpu_objcache_destroy(cache), 0);
+}
+
 /* A destructor may put a new object, which keeps its cache from being destroyed. */
 
 static bool replaces; /* the destructor puts another object in place of the destroyed one */
@@ -805,6 +840,7 @@ int main(void)
 		cmocka_unit_test(nobody_waits_for_itself_by_another_cache),
 		cmocka_unit_test(cancellation_waits_for_constructors),
 		cmocka_unit_test(cancellation_at_once_leaves_nothing),
+		cmocka_unit_test(cancellation_waits_for_puts),
 		cmocka_unit_test(objects_of_destructors_keep_a_cache),
 		cmocka_unit_test(first_come_first_served),
 		cmocka_unit_test(waiters_take_from_other_cpus),
