@@ -362,8 +362,12 @@ static void misuses_are_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(misuses) / sizeof(misuses[0]); i++) {
-		int status = test_listen(misuse, &misuses[i], said, sizeof(said));
+		int status;
 
+		/* An emulator, which meson names, prints where the program does, and waits for room. */
+		if (misuses[i].fn == close_twice_unread && getenv("MESON_EXE_WRAPPER") != NULL)
+			continue;
+		status = test_listen(misuse, &misuses[i], said, sizeof(said));
 		unlink(path);
 		snprintf(expected, sizeof(expected), "libpercpu: segment \"%.99s\" %s\n",
 			 misuses[i].fn == close_descriptor_twice ? "of descriptor 123" : path,
