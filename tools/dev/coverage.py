@@ -9,8 +9,9 @@ PROFILE is what llvm-profdata(1) merged from the runs of the programs. A line of
 where the line never ran, or a condition on it was never true, or never false. EXPLAINED says in one
 place what no test can reach, and why: paragraphs, each with the reason first and below it, indented,
 lines as the output has them but without the line's number. Such a line explains one line of the
-file, or with "x2 " in front of it two that are equal. The exit status is 1 if there is a line that
-is not explained, or an explanation of what is reached.
+file, or with "x2 " in front of it two that are equal. With "?" in front of all that, other machines
+reach it. The exit status is 1 if there is a line that is not explained, or an explanation of what is
+reached.
 """
 
 import collections
@@ -82,16 +83,18 @@ def has_code(source):
 
 
 def read_explained(path):
-    """Return {line that is explained: how often it may be in its file}."""
-    explained = collections.Counter()
+    """Return {line that is explained: how often it may be in its file}, and those some reach."""
+    explained, machines = collections.Counter(), set()
     for line in path.read_text(encoding="utf-8").splitlines():
         if line[:1] == "\t":
-            times, key = re.fullmatch(r"(?:x(\d+) )?(.*)", line.strip()).groups()
+            some, times, key = re.fullmatch(r"(\?)?(?:x(\d+) )?(.*)", line.strip()).groups()
             explained[key] += int(times or 1)
-    return explained
+            if some:
+                machines.add(key)
+    return explained, machines
 
 
-def judge(places, explained):
+def judge(places, explained, machines):
     """Print what is not explained, and what is not so. Return how many lines each."""
     unexplained = stale = 0
     for key, at in places.items():
@@ -102,7 +105,7 @@ def judge(places, explained):
             unexplained += len(at) - explained[key]
     for key, times in sorted(explained.items()):
         n = len(places.get(key, ()))
-        if n < times:
+        if n < times and key not in machines:
             print(f"explained, but reached or gone, {times - n} of {times}: {key}")
             stale += times - n
     return unexplained, stale
@@ -111,7 +114,7 @@ def judge(places, explained):
 def main():
     """Print the lines, and how many there are."""
     profile, explained, *programs = sys.argv[1:]
-    explained = read_explained(pathlib.Path(explained))
+    explained, machines = read_explained(pathlib.Path(explained))
     places = collections.defaultdict(list)
     files = collections.defaultdict(Counts)
     for name, entry in export(profile, programs):
@@ -127,7 +130,7 @@ def main():
                 places[f"{name}: *"].append(place)
             else:
                 places[f"{name}: {what}: {source}"].append(place)
-    found, stale = judge(places, explained)
+    found, stale = judge(places, explained, machines)
     total = explained.total()
     print(f"{found} not reached, {total} explained, {stale} of these reached or gone")
     return bool(found or stale)
