@@ -188,8 +188,6 @@ void percpu_reader_close(struct percpu_reader *r)
 
 int percpu_reader_keep_error(struct percpu_reader *r, int e)
 {
-	if (r->why.text[0] == '\0')
-		(void)percpu_reason_set(&r->why, e, "%s", percpu_strerror(e));
 	return percpu_error_keep(e, &r->why);
 }
 
