@@ -39,16 +39,16 @@ PERCPU_API const char *percpu_strerror(int e);
  * succeeds, and closing. So use it only after an error, or if percpu_reader_info.missing is not 0.
  *
  * There is one sentence for a thread, whichever segment or reader it is about. The pointer is valid
- * until the thread ends. The thread's next call that says why overwrites the sentence.
+ * until the thread ends. The thread's next call that says why overwrites the sentence. So does a
+ * call in a child of vfork(), which uses the thread of its parent.
  *
  * Return "" if there is no sentence: no such call has failed; or the thread can have none, because
- * there is no memory for it, a filter refuses gettid(2), or the late library has neither a key nor
- * memory to tell this thread from others (docs/cpu/late.md).
+ * there is no memory for it, or the process has no thread-specific key left (pthread_key_create()).
  *
  * Context: any thread; not a signal handler. In a child of fork(), the thread that forked keeps its
  * sentence, and pointers to it stay valid. The library drops those of other threads.
  * Ordering: none.
- * Progress: takes a lock of the process for a moment.
+ * Progress: takes no lock.
  */
 PERCPU_API const char *percpu_error(void);
 

@@ -2,46 +2,40 @@
 /*
  * complaint.c - why calls failed, in words.
  *
- * The process keeps one sentence per thread: why the thread's last call that failed did so, on
- * whatever segment or reader. A later thread with the same id overwrites the sentence. When there
- * are too many, the sentences of threads that have ended are freed. Ids are used again, so a thread
- * recognizes its sentence by its number (percpu_thread_number()). A thread has no sentence if it
- * cannot get a number, for want of memory or keys, or if the kernel does not tell its id.
+ * Each thread has one sentence: why its last call that failed did so, on whatever segment or
+ * reader. The sentence is the value of a thread-specific key, whose destructor frees it when the
+ * thread ends. A thread has no sentence if there is no memory for it, or if the process has no key
+ * left. The library takes the key when a call fails for the first time.
  *
- * In a child of fork, the thread that forked keeps its number, but has another id. Its sentence
- * stays until its next call that fails. The sentences of other threads are dropped, because the
- * child does not have these threads.
+ * In a child of fork, the thread that forked keeps its sentence. Those of the other threads, which
+ * the child does not have, are freed when a call fails in the child. The fork itself does not free
+ * them, because the program's malloc(3) may have a fork handler that runs later.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "segment.h"
 
-#define FEW 8 /* sentences beyond twice those kept, so that the kernel is not asked all the time */
 #define NAME_END 500 /* bytes of a longer name that a sentence has */
 
-struct percpu_complaint {
-	struct percpu_complaint *next;
-	uint64_t forks;	 /* complaint_forks when the sentence was written */
-	long process;	 /* id of the thread's process */
-	long thread;	 /* id of the thread */
-	uint64_t number; /* percpu_thread_number() of the thread */
-	struct percpu_reason why;
-};
-
-struct percpu_complaints percpu_complaints;
-
-/* Replace control characters: texts from a file can have any bytes. */
+/* Replace bytes that are not UTF-8, and control characters: texts from a file can have any bytes.
+ * The control characters from U+0080 to U+009f begin with the byte 0xc2. */
 static void make_printable(char *text)
 {
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
+	const unsigned char *const s = (unsigned char *)text;
+	size_t n;
+
+	for (size_t i = 0; s[i] != '\0'; i += n) {
+		n = percpu_utf8_size(text + i);
+		if (n == 0 || s[i] < ' ' || s[i] == 0x7f || (s[i] == 0xc2 && s[i + 1] < 0xa0)) {
+			n = n == 0 ? 1 : n;
+			memset(text + i, '?', n);
+		}
+	}
 }
 
 int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
@@ -49,21 +43,56 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(why->text, sizeof(why->text), format, arguments);
+	if (vsnprintf(why->text, sizeof(why->text), format, arguments) >= (int)sizeof(why->text))
+		strcpy(why->text + sizeof(why->text) - 4, "...");
 	va_end(arguments);
 	make_printable(why->text);
 	return e;
 }
 
-/* complaint_forks says how many forks are between the first process and this one. forked_number is
- * the number of the thread that called the last fork; 0: it had none. The process lock protects
- * both. */
-static uint64_t complaint_forks, forked_number;
+static pthread_key_t key;
+static bool has_key; /* set under the process lock */
+
+/* The process lock protects these. */
+struct percpu_complaint *percpu_complaints;
+static struct percpu_complaint *forker; /* of the thread that called the last fork; or NULL */
+static bool has_orphans;		/* the others are of threads of the parent */
+
+static void link_complaint(struct percpu_complaint *c)
+{
+	c->next = percpu_complaints;
+	c->at = &percpu_complaints;
+	if (c->next != NULL)
+		c->next->at = &c->next;
+	percpu_complaints = c;
+}
+
+static void unlink_complaint(const struct percpu_complaint *c)
+{
+	*c->at = c->next;
+	if (c->next != NULL)
+		c->next->at = c->at;
+}
+
+/* The destructor of the key. */
+static void end_of_thread(void *c)
+{
+	percpu_process_lock();
+	unlink_complaint(c);
+	percpu_process_unlock();
+	free(c);
+}
+
+/* Return the sentence of the calling thread, or NULL. */
+static struct percpu_complaint *own_complaint(void)
+{
+	return __atomic_load_n(&has_key, __ATOMIC_ACQUIRE) ? pthread_getspecific(key) : NULL;
+}
 
 static void complaints_mend_in_child(void)
 {
-	complaint_forks++;
-	forked_number = percpu_thread_number(false);
+	forker = own_complaint();
+	has_orphans = true;
 }
 
 __attribute__((constructor)) static void complaints_join_forks(void)
@@ -73,88 +102,47 @@ __attribute__((constructor)) static void complaints_join_forks(void)
 	percpu_fork_register(PERCPU_FORK_COMPLAINTS, &part);
 }
 
-static bool is_inherited(const struct percpu_complaint *c)
+/* Free the sentences of threads that this child of fork does not have. The caller has the process
+ * lock. */
+static void drop_orphans(void)
 {
-	return c->forks != complaint_forks;
-}
+	struct percpu_complaint *c = percpu_complaints, *next;
 
-/* Return the sentence with this thread id, or an inherited one with this number. It may be that of
- * an ended thread with the same id. The caller has the process lock. */
-static struct percpu_complaint *complaint_of(long thread, uint64_t number)
-{
-	struct percpu_complaint *c;
-
-	for (c = percpu_complaints.first; c != NULL; c = c->next)
-		if (is_inherited(c) ? c->number == number : c->thread == thread)
-			break;
-	return c;
-}
-
-/* Return whether the thread of the sentence has ended. Of the inherited sentences, only that of the
- * forking thread is kept. The kernel is asked by process and thread id, so that a child that shares
- * its parent's memory can ask about the parent's threads. */
-static bool has_ended(const struct percpu_complaint *c)
-{
-	if (is_inherited(c))
-		return c->number != forked_number;
-	return syscall(SYS_tgkill, c->process, c->thread, 0) != 0 && percpu_errno() == -ESRCH;
-}
-
-/* Drop the sentences of threads that have ended. The caller has the process lock. */
-static void drop_ended(void)
-{
-	struct percpu_complaint **at = &percpu_complaints.first, *c;
-
-	while ((c = *at) != NULL) {
-		if (!has_ended(c)) {
-			at = &c->next;
+	for (; has_orphans && c != NULL; c = next) {
+		next = c->next;
+		if (c == forker)
 			continue;
-		}
-		*at = c->next;
+		unlink_complaint(c);
 		free(c);
-		percpu_complaints.n--;
 	}
-	percpu_complaints.most = 2 * percpu_complaints.n + FEW;
+	has_orphans = false;
 }
 
-/* Return the sentence of the calling thread for writing, or NULL. Set *new to NULL if it was used.
- * The caller has the process lock. */
-static struct percpu_complaint *own_complaint(struct percpu_complaint **new)
+/* Give the sentence to the calling thread. Returns whether that succeeded. The caller has the
+ * process lock. */
+static bool have_complaint(struct percpu_complaint *c)
 {
-	const long thread = syscall(SYS_gettid);
-	const uint64_t number = percpu_thread_number(true);
-	struct percpu_complaint *c;
-
-	if (thread < 0 || number == 0)
-		return NULL;
-	c = complaint_of(thread, number);
-	if (c == NULL && *new != NULL) {
-		if (percpu_complaints.n >= percpu_complaints.most)
-			drop_ended();
-		c = *new;
-		*new = NULL;
-		c->next = percpu_complaints.first;
-		percpu_complaints.first = c;
-		percpu_complaints.n++;
-	}
-	if (c != NULL) {
-		c->forks = complaint_forks;
-		c->process = (long)getpid();
-		c->thread = thread;
-		c->number = number;
-	}
-	return c;
+	if (!has_key && pthread_key_create(&key, end_of_thread) == 0)
+		__atomic_store_n(&has_key, true, __ATOMIC_RELEASE);
+	if (!has_key || pthread_setspecific(key, c) != 0)
+		return false;
+	link_complaint(c);
+	return true;
 }
 
 int percpu_error_keep(int e, const struct percpu_reason *why)
 {
-	struct percpu_complaint *new = malloc(sizeof(*new)), *c;
+	struct percpu_complaint *c = own_complaint(), *new = NULL;
 
+	if (c == NULL)
+		c = new = malloc(sizeof(*new));
 	percpu_process_lock();
-	c = own_complaint(&new);
+	drop_orphans();
+	if (new != NULL && have_complaint(new))
+		new = NULL;
+	percpu_process_unlock();
 	if (c != NULL)
 		c->why = *why;
-	percpu_process_unlock();
 	free(new);
 	return e;
 }
@@ -168,18 +156,8 @@ int percpu_error_say(int e, const char *sentence)
 
 const char *percpu_error(void)
 {
-	const struct percpu_complaint *c = NULL;
-	uint64_t number;
-	long thread;
+	const struct percpu_complaint *c = own_complaint();
 
-	percpu_process_lock();
-	thread = syscall(SYS_gettid);
-	number = percpu_thread_number(false);
-	if (thread >= 0 && number != 0)
-		c = complaint_of(thread, number);
-	if (c != NULL && c->number != number)
-		c = NULL;
-	percpu_process_unlock();
 	return c != NULL ? c->why.text : "";
 }
 
@@ -207,7 +185,8 @@ static const char *why_not_opened(int e, unsigned flags)
 	case -EBADMSG:
 		return "the file is no segment, but perhaps a region with other objects; or it is "
 		       "damaged or cut short, or was written by a machine of the other byte order: "
-		       "use another name, or stop the programs that have it open, and remove it";
+		       "use another name; or, if it was a segment, stop the programs that have it "
+		       "open, and remove it";
 	case -EPROTO:
 		return "the file was written by another version of the library, or on another kind "
 		       "of machine: stop the programs that have it open, and remove it";

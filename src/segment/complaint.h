@@ -14,14 +14,14 @@ struct percpu_reason {
 	char text[1024];
 };
 
-/** The sentences of all threads. The process lock protects them. */
-struct percpu_complaints {
-	struct percpu_complaint *first; /* a list */
-	size_t n;
-	size_t most; /* at so many, those of threads that have ended are freed */
+/** The sentence of a thread. */
+struct percpu_complaint {
+	struct percpu_complaint *next, **at; /* at: what points to it */
+	struct percpu_reason why;
 };
 
-extern struct percpu_complaints percpu_complaints;
+/** A list of the sentences of all threads. The process lock protects it. */
+extern struct percpu_complaint *percpu_complaints;
 
 /** Keep why this thread's call failed, for percpu_error(). Returns e. */
 int percpu_error_keep(int e, const struct percpu_reason *why);

@@ -77,9 +77,9 @@ static bool is_name(const char *s)
 	return true;
 }
 
-/* Return how many bytes the UTF-8 character at s has, or 0 if it is not valid. */
-static size_t character_size(const unsigned char *s)
+size_t percpu_utf8_size(const char *text)
 {
+	const unsigned char *const s = (const unsigned char *)text;
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
 	uint32_t code = n == 1 ? *s : *s & (0x7fU >> n);
@@ -94,11 +94,10 @@ static size_t character_size(const unsigned char *s)
 
 bool percpu_metric_is_utf8(const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
 	size_t n;
 
-	for (; *s != '\0'; s += n) {
-		n = character_size(s);
+	for (; *text != '\0'; text += n) {
+		n = percpu_utf8_size(text);
 		if (n == 0)
 			return false;
 	}

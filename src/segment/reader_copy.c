@@ -31,9 +31,10 @@ int percpu_reader_pread(struct percpu_reader *r, void *to, size_t n, uint64_t at
 		if (got < 0)
 			return percpu_reason_set(&r->why, percpu_errno(), "cannot read the file");
 		if (got == 0)
-			return percpu_reason_set(
-				&r->why, -EBADMSG,
-				"the file is cut short: it ends before byte %" PRIu64, at + n);
+			return percpu_reason_set(&r->why, -EBADMSG,
+						 "the file ends before byte %" PRIu64
+						 ": it is cut short, or is no segment",
+						 at + n);
 		p += got;
 		at += (uint64_t)got;
 		n -= (size_t)got;

@@ -156,6 +156,10 @@ bool percpu_record_same_series(const struct percpu_record_copy *a,
 int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why);
 
+/** Return how many bytes the character of UTF-8 has that the text begins with; 0 if it is not
+ *  valid. */
+size_t percpu_utf8_size(const char *text);
+
 /** Return whether the text is UTF-8. */
 bool percpu_metric_is_utf8(const char *text);
 

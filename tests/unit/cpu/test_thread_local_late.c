@@ -128,8 +128,7 @@ static void each_thread_is_told_its_own_sentence(void **state)
 	}
 }
 
-/* A thread without a number cannot be told from another one with its id. */
-static void a_thread_without_a_number_is_told_nothing(void **state)
+static void a_thread_without_memory_for_its_sentence_is_told_nothing(void **state)
 {
 	struct told told = { false, false };
 
@@ -173,7 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_thread_has_a_record),
 		cmocka_unit_test(each_thread_is_told_its_own_sentence),
-		cmocka_unit_test(a_thread_without_a_number_is_told_nothing),
+		cmocka_unit_test(a_thread_without_memory_for_its_sentence_is_told_nothing),
 		cmocka_unit_test(who_has_the_id_of_a_writer_waits),
 		cmocka_unit_test(locks_work_without_a_number),
 	};

@@ -15,6 +15,7 @@
 #include <percpu/seq.h>
 
 #include "cpu/cpu.h"
+#include "segment/complaint.h"
 #include "support.h"
 
 #ifndef PERCPU_LATE
@@ -127,6 +128,15 @@ static void threads_have_no_number(void **state)
 	percpu_thread_leave_call(&within);
 }
 
+/* A call that fails has no sentence, but fails as it does else. */
+static void failures_have_no_sentence(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_segment_info(NULL, NULL), -EINVAL);
+	assert_string_equal(percpu_error(), "");
+	assert_null(percpu_complaints);
+}
+
 /* The library registers no area that it could not unregister. */
 static void no_area_is_registered(void **state)
 {
@@ -142,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counting_is_exact_without_a_key),
 		cmocka_unit_test(threads_have_no_number),
+		cmocka_unit_test(failures_have_no_sentence),
 		cmocka_unit_test(no_area_is_registered),
 	};
 

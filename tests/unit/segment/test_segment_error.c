@@ -6,69 +6,28 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
-#include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
 
 #include "support.h"
-#include "syscalls.h"
 
 #include "segment/segment.h"
 #include "../segments.h"
 
 static struct percpu_segment *s;
 
-static long thread_id; /* the id of every thread; 0: its own; -1: gettid() fails */
-
-/* The test's threads have the ids from this one on. */
-#define FIRST_ID 1000000001
-
-static long first_alive; /* threads from this id on live; -1: the kernel refuses to answer */
-static unsigned asked,	 /* how often the kernel was asked whether a thread lives */
-	asked_elsewhere; /* how often about a thread of another process */
-
-static long ask_for_thread(long process, long thread)
-{
-	asked++;
-	asked_elsewhere += process != (long)getpid();
-	errno = first_alive == -1 ? EPERM : ESRCH;
-	return first_alive != -1 && thread >= first_alive ? 0 : -1;
-}
-
-bool syscall_is_answered(long number, const long a[6], long *ret)
-{
-	if (number == SYS_gettid && thread_id != 0) {
-		if (thread_id == -1)
-			errno = EPERM;
-		*ret = thread_id;
-		return true;
-	}
-	if (number != SYS_tgkill || a[1] < FIRST_ID)
-		return false;
-	*ret = ask_for_thread(a[0], a[1]);
-	return true;
-}
-
-/* What getpid() returns; 0: the real id. */
-static pid_t process_id;
-
-pid_t __real_getpid(void);
-pid_t __wrap_getpid(void);
-pid_t __wrap_getpid(void)
-{
-	return process_id != 0 ? process_id : __real_getpid();
-}
+static sem_t has_failed; /* posted by each thread of the test that has failed */
 
 static int open_segment(void **state)
 {
 	(void)state;
+	sem_init(&has_failed, 0, 0);
 	return percpu_segment_open(test_path("error"), ALL, NULL, &s);
 }
 
@@ -422,129 +381,83 @@ static void metrics_have_the_size_of_a_release(void **state)
 	assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);
 }
 
-/* Run as a thread: fail if told to. Returns whether there was a sentence before, or NULL if the
- * failure left none. The thread has a number, as if a call of it had failed on another segment. */
-static void *look(void *fails)
+static size_t count_sentences(void)
 {
-	const char *before;
-	bool said;
+	size_t n = 0;
 
 	percpu_process_lock();
-	(void)percpu_thread_number(true);
+	for (const struct percpu_complaint *c = percpu_complaints; c != NULL; c = c->next)
+		n++;
 	percpu_process_unlock();
-	before = percpu_error();
-	said = *before != '\0';
-	if (fails != NULL && percpu_segment_info(s, METRIC("otherwise")) != -EINVAL)
-		return NULL;
-	return fails != NULL && *percpu_error() == '\0' ? NULL : (void *)(said ? "said" : "");
+	return n;
 }
 
-static const char *run_thread(bool fails)
+static bool is_about(const char *sentence, const char *name)
 {
-	void *said;
-	pthread_t t;
-
-	assert_int_equal(pthread_create(&t, NULL, look, fails ? &t : NULL), 0);
-	assert_int_equal(pthread_join(t, &said), 0);
-	return said;
+	return strncmp(sentence, name, strlen(name)) == 0;
 }
 
-/* A new thread with the id of one that has ended does not get its sentence. */
-static void threads_with_the_id_of_another_begin_anew(void **state)
+#define THREADS 8
+
+/* A thread that fails, and ends when it is told to. */
+struct failing {
+	char name[16];
+	pthread_t thread;
+	sem_t end;
+	bool is_first;	  /* it had no sentence before */
+	bool has_its_own; /* its sentence stays while others fail */
+};
+
+static void *fail_and_wait(void *arg)
 {
+	struct failing *f = arg;
+	const char *sentence;
+	bool has_failed_so;
+
+	f->is_first = *percpu_error() == '\0';
+	has_failed_so = percpu_segment_info(s, METRIC(f->name)) == -EINVAL;
+	sentence = percpu_error();
+	sem_post(&has_failed);
+	sem_wait(&f->end);
+	f->has_its_own = has_failed_so && percpu_error() == sentence && is_about(sentence, f->name);
+	return NULL;
+}
+
+static void start_failing(struct failing *f, size_t i)
+{
+	snprintf(f->name, sizeof(f->name), "thread%zu", i);
+	assert_int_equal(sem_init(&f->end, 0, 0), 0);
+	assert_int_equal(pthread_create(&f->thread, NULL, fail_and_wait, f), 0);
+	assert_int_equal(sem_wait(&has_failed), 0);
+}
+
+static void end_failing(struct failing *f)
+{
+	assert_int_equal(sem_post(&f->end), 0);
+	assert_int_equal(pthread_join(f->thread, NULL), 0);
+	assert_true(f->is_first);
+	assert_true(f->has_its_own);
+	sem_destroy(&f->end);
+}
+
+/* A sentence stays until its thread ends, in whatever order threads end. */
+static void each_thread_has_a_sentence(void **state)
+{
+	static const size_t order[THREADS] = { 7, 0, 3, 5, 4, 1, 6, 2 };
+	static struct failing threads[THREADS];
+
 	(void)state;
-	thread_id = 1000000001;
-	for (unsigned i = 0; i < 4; i++)
-		assert_string_equal(run_thread(i != 2), "");
-	thread_id = 0;
-	assert_string_not_equal(percpu_error(), "");
-}
-
-/* Fail as n threads, one after the other. Assert that each has its own sentence. */
-static void fail_as_threads(long from, long n)
-{
-	char name[32], sentence[64];
-
-	for (thread_id = from; thread_id < from + n; thread_id++) {
-		snprintf(name, sizeof(name), "thread%ld", thread_id);
-		snprintf(sentence, sizeof(sentence), "%s: ", name);
-		assert_string_equal(percpu_error(), "");
-		assert_int_equal(percpu_segment_info(s, METRIC(name)), -EINVAL);
-		assert_ptr_equal(strstr(percpu_error(), sentence), percpu_error());
+	fail_otherwise();
+	assert_int_equal(count_sentences(), 1);
+	for (size_t i = 0; i < THREADS; i++) {
+		start_failing(&threads[i], i);
+		assert_int_equal(count_sentences(), i + 2);
 	}
-	thread_id = 0;
-}
-
-static void their_sentences_are_there(long from, long n)
-{
-	char name[32];
-
-	for (thread_id = from; thread_id < from + n; thread_id++) {
-		snprintf(name, sizeof(name), "thread%ld: ", thread_id);
-		assert_ptr_equal(strstr(percpu_error(), name), percpu_error());
+	for (size_t i = 0; i < THREADS; i++) {
+		end_failing(&threads[order[i]]);
+		assert_int_equal(count_sentences(), THREADS - i);
 	}
-	thread_id = 0;
-}
-
-/* Have a sentence of the real thread, and of one that the kernel does not have. All others go. */
-static int begin_anew(void **state)
-{
-	(void)state;
-	first_alive = LONG_MAX;
-	fail_otherwise();
-	percpu_complaints.most = 0;
-	thread_id = FIRST_ID - 1;
-	fail_otherwise();
-	thread_id = 0;
-	asked = asked_elsewhere = 0;
-	first_alive = 0;
-	return 0;
-}
-
-static void sentences_of_threads_that_have_ended_go(void **state)
-{
-	const char *mine;
-
-	(void)state;
-	fail_otherwise();
-	mine = percpu_error();
-	first_alive = LONG_MAX;
-	fail_as_threads(FIRST_ID, 10000);
-	assert_true(percpu_complaints.n <= 10);
-	assert_true(asked <= 20000);
-	assert_ptr_equal(percpu_error(), mine);
-	assert_non_null(strstr(mine, "otherwise"));
-}
-
-/* Each live thread keeps its sentence, and an error asks the kernel about few threads. */
-static void sentences_of_threads_that_live_stay(void **state)
-{
-	(void)state;
-	fail_as_threads(FIRST_ID, 1000);
-	assert_int_equal(percpu_complaints.n, 1001);
-	assert_true(asked <= 2000);
-	their_sentences_are_there(FIRST_ID, 1000);
-	first_alive = FIRST_ID + 990; /* ten of them live */
-	fail_as_threads(FIRST_ID + 1000, 2000);
-	their_sentences_are_there(FIRST_ID + 990, 2010);
-	first_alive = FIRST_ID + 2990;
-	fail_as_threads(FIRST_ID + 3000, 3030);
-	assert_true(percpu_complaints.n <= 2 * 3041 + 8);
-	assert_true(asked <= 2 * 6030);
-	first_alive = FIRST_ID + 6020;
-	fail_as_threads(FIRST_ID + 6030, 3100);
-	assert_true(percpu_complaints.n <= 2 * 3111 + 8);
-	their_sentences_are_there(FIRST_ID + 6020, 3110);
-}
-
-/* Sentences stay if a filter keeps the kernel from answering. */
-static void sentences_stay_where_nobody_can_tell(void **state)
-{
-	(void)state;
-	first_alive = -1;
-	fail_as_threads(FIRST_ID, 100);
-	assert_int_equal(percpu_complaints.n, 101);
-	their_sentences_are_there(FIRST_ID, 100);
+	assert_non_null(strstr(percpu_error(), "otherwise"));
 }
 
 /* A thread has one sentence, whichever segment it is about. It stays when the segment is closed. */
@@ -569,120 +482,88 @@ static void the_last_failure_is_told(void **state)
 	assert_string_equal(percpu_error(), "the segment is NULL");
 }
 
-/* A child may share the memory of its parent, as after vfork(). The parent's threads are not its
- * own. */
-static void threads_are_those_of_their_process(void **state)
-{
-	(void)state;
-	fail_as_threads(FIRST_ID, 8);
-	assert_int_equal(asked_elsewhere, 0);
-	process_id = getpid() + 1;
-	asked_elsewhere = 0;
-	fail_as_threads(FIRST_ID + 8, 8);
-	assert_true(asked_elsewhere >= 8);
-	their_sentences_are_there(FIRST_ID, 16);
-	/* A thread of the child gets the sentence of the parent's thread with its id. */
-	thread_id = FIRST_ID;
-	fail_otherwise();
-	asked = asked_elsewhere = 0;
-	fail_as_threads(FIRST_ID + 16, 20);
-	process_id = 0;
-	assert_true(asked >= 16 && asked_elsewhere < asked);
-	assert_int_equal(asked_elsewhere % 7, 0); /* 7 of the parent's 8: the child has taken one */
-}
-
-/* If a filter hides their ids, threads have no sentence, rather than one for all. */
-static void threads_without_an_id_are_told_nothing(void **state)
-{
-	(void)state;
-	assert_int_equal(percpu_segment_info(s, METRIC("mine")), -EINVAL);
-	thread_id = -1;
-	assert_string_equal(run_thread(false), "");
-	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
-	assert_string_equal(percpu_error(), "");
-	assert_int_equal(percpu_complaints.n, 2);
-	thread_id = 0;
-	assert_ptr_equal(strstr(percpu_error(), "mine: "), percpu_error());
-	fail_otherwise();
-	assert_non_null(strstr(percpu_error(), "otherwise"));
-}
-
-/* The sentence of the thread that forks. */
-static const char *kept;
-
-static void *fail_for_child(void *arg)
-{
-	(void)arg;
-	fail_otherwise();
-	return NULL;
-}
-
-static void let_threads_fail(unsigned n)
-{
-	pthread_t t;
-
-	for (unsigned i = 0; i < n; i++)
-		if (pthread_create(&t, NULL, fail_for_child, NULL) == 0)
-			pthread_join(t, NULL);
-}
-
-static bool is_about(const char *sentence, const char *name)
-{
-	return strncmp(sentence, name, strlen(name)) == 0;
-}
+static const char *mine; /* the sentence of the thread that forks */
 
 static int keep_in_child(void *arg)
 {
 	(void)arg;
-	first_alive = FIRST_ID + 1; /* the thread that has forked is gone, all others live */
-	let_threads_fail(60);
-	test_child_require(percpu_error() == kept, "it is there");
-	test_child_require(is_about(kept, "mine: "), "as it was");
-	test_child_require(percpu_complaints.n <= 20, "those of others are dropped");
+	test_child_require(percpu_error() == mine && is_about(mine, "mine: "), "it is as it was");
 	test_child_require(percpu_segment_info(s, METRIC("next")) == -EINVAL, "another one");
-	test_child_require(percpu_error() == kept && is_about(kept, "next: "), "in its place");
-	let_threads_fail(60);
-	test_child_require(is_about(percpu_error(), "next: "), "as any other one");
-	test_child_require(percpu_complaints.n <= 20, "those of this process are dropped");
+	test_child_require(percpu_error() == mine && is_about(mine, "next: "), "in its place");
+	test_child_require(count_sentences() == 1, "those of other threads are dropped");
 	return 0;
 }
 
-/* In a child, the thread that forked has its sentence, and no other thread has one. */
-static void who_forks_keeps_its_sentence(void **state)
+static int begin_in_child(void *arg)
 {
+	(void)arg;
+	test_child_require(*percpu_error() == '\0', "there is none");
+	test_child_require(percpu_segment_info(s, METRIC("first")) == -EINVAL, "the first one");
+	test_child_require(is_about(percpu_error(), "first: "), "its own");
+	test_child_require(count_sentences() == 1, "those of other threads are dropped");
+	return 0;
+}
+
+/* Run the function in a child. Returns its status, also in a thread, which cannot assert. */
+static int status_of_child(int (*fn)(void *), void *arg)
+{
+	const pid_t child = fork();
+	int status = -1;
+
+	if (child == 0)
+		_exit(fn(arg));
+	return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* Run as a thread that has not failed. */
+static void *fork_without_sentence(void *status)
+{
+	*(int *)status = status_of_child(begin_in_child, NULL);
+	return NULL;
+}
+
+/* In a child, the thread that forked has its sentence, and no other thread has one. */
+static void forks_keep_the_sentence_of_their_thread(void **state)
+{
+	static struct failing before, after;
+	int status = -1;
+	pthread_t t;
+
 	(void)state;
-	thread_id = FIRST_ID;
+	start_failing(&before, 1);
 	assert_int_equal(percpu_segment_info(s, METRIC("mine")), -EINVAL);
-	kept = percpu_error();
-	first_alive = FIRST_ID;
-	for (thread_id = FIRST_ID + 1; thread_id < FIRST_ID + 41; thread_id++)
-		let_threads_fail(1);
-	thread_id = 0;
+	mine = percpu_error();
+	start_failing(&after, 2);
 	test_in_child(keep_in_child, NULL);
-	assert_true(percpu_complaints.n > 20);
+	assert_int_equal(pthread_create(&t, NULL, fork_without_sentence, &status), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(count_sentences(), 3);
+	end_failing(&before);
+	end_failing(&after);
+	assert_true(percpu_error() == mine && is_about(mine, "mine: "));
 }
 
 static int keep_in_grandchild(void *arg)
 {
-	test_child_require(is_about(percpu_error(), "second: "), "that of the thread that forked");
-	let_threads_fail(60);
 	test_child_require(percpu_error() == arg, "it is there");
-	test_child_require(is_about(arg, "second: "), "as it was");
+	test_child_require(is_about(arg, "second: "), "that of the thread that forked");
+	test_child_require(percpu_segment_info(s, METRIC("third")) == -EINVAL, "a third one");
+	test_child_require(percpu_error() == arg && is_about(arg, "third: "), "in its place");
+	test_child_require(count_sentences() == 1, "that of the child's first thread is dropped");
 	return 0;
 }
 
 /* Run as a thread of the child. Fail, and fork. */
 static void *fork_again(void *arg)
 {
-	int status = -1;
-	pid_t child;
-
 	(void)arg;
 	test_child_require(percpu_segment_info(s, METRIC("second")) == -EINVAL, "a second one");
-	child = fork();
-	if (child == 0)
-		_exit(keep_in_grandchild((void *)percpu_error()));
-	test_child_require(waitpid(child, &status, 0) == child && status == 0, "a grandchild");
+	test_child_require(count_sentences() == 2, "and that of the thread that forked first");
+	test_child_require(percpu_segment_info(s, METRIC("second")) == -EINVAL, "once more");
+	test_child_require(count_sentences() == 2, "both are still there");
+	test_child_require(status_of_child(keep_in_grandchild, (void *)percpu_error()) == 0,
+			   "a grandchild");
 	return NULL;
 }
 
@@ -706,34 +587,111 @@ static void each_fork_keeps_the_sentence_of_its_thread(void **state)
 	test_in_child(fork_in_child, NULL);
 }
 
-static void *fail_and_end(void *ret)
+/* Run as a thread of the child, when the thread that forked has ended. */
+static void *fail_after_the_forker(void *forker)
 {
-	*(long *)ret = syscall(SYS_gettid);
-	fail_otherwise();
+	test_child_require(pthread_join(*(pthread_t *)forker, NULL) == 0, "it has ended");
+	test_child_require(count_sentences() == 1, "only that of the parent's thread is left");
+	test_child_require(percpu_segment_info(s, METRIC("late")) == -EINVAL, "a failure");
+	test_child_require(is_about(percpu_error(), "late: "), "its own");
+	test_child_require(count_sentences() == 1, "that of the parent's thread is dropped");
+	_exit(0);
+}
+
+static pthread_t forker;
+
+/* Run in a child of the forker, as its thread, which ends and leaves the child to another one. */
+static int leave_it_to_another(void *arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	forker = pthread_self();
+	test_child_require(pthread_create(&t, NULL, fail_after_the_forker, &forker) == 0, "one");
+	pthread_exit(NULL);
+}
+
+static void *fail_and_fork(void *status)
+{
+	if (percpu_segment_info(s, METRIC("forker")) == -EINVAL)
+		*(int *)status = status_of_child(leave_it_to_another, NULL);
 	return NULL;
 }
 
-/* After a thread was joined, the kernel may need a moment to forget it. */
-static void real_threads_that_have_ended_are_forgotten(void **state)
+static void the_thread_that_forked_may_end(void **state)
 {
+	int status = -1;
 	pthread_t t;
-	long id;
+
+	(void)state;
+	if (test_thread_sanitizer())
+		test_skip("the sanitizer starts no thread in a child of a process with several");
+	fail_otherwise();
+	assert_int_equal(pthread_create(&t, NULL, fail_and_fork, &status), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(count_sentences(), 1);
+}
+
+static int have_the_same(void *sentence)
+{
+	test_child_require(percpu_error() == sentence, "the sentence of the thread that forked");
+	return 0;
+}
+
+/* A child by vfork() uses the thread of its parent, and so its sentence. */
+static void vfork_leaves_one_sentence(void **state)
+{
+	const char *sentence;
+	int status = -1;
+	pid_t child;
 
 	(void)state;
 	fail_otherwise();
-	for (unsigned i = 0; i < 100; i++) {
-		assert_int_equal(pthread_create(&t, NULL, fail_and_end, &id), 0);
-		assert_int_equal(pthread_join(t, NULL), 0);
-		while (syscall(SYS_tgkill, getpid(), id, 0) == 0)
-			sched_yield();
+	sentence = percpu_error();
+	child = vfork();
+	if (child == 0)
+		_exit(percpu_segment_info(s, METRIC("child")) != -EINVAL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_ptr_equal(percpu_error(), sentence);
+	assert_int_equal(count_sentences(), 1);
+	test_in_child(have_the_same, (void *)sentence);
+}
+
+/* Texts of a file or of the program may have any bytes. What is printed is one line of UTF-8. */
+static void sentences_can_be_printed(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "\t\x1b[1m\x7f", "??[1m?" },
+		{ "\xc3\xbc \xe2\x82\xac \xf0\x9f\x98\x80",
+		  "\xc3\xbc \xe2\x82\xac \xf0\x9f\x98\x80" },
+		{ "a\xc2\x80\xc2\x9f\xc2\xa0", "a????\xc2\xa0" },
+		{ "\xff\xfe", "??" },
+		{ "\xe2\x82", "??" },
+		{ "\xc3(", "?(" },
+		{ "\xbc", "?" },
+	};
+	struct percpu_reason why;
+	char text[1100];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(percpu_reason_set(&why, -EINVAL, "%s", texts[i][0]), -EINVAL);
+		assert_string_equal(why.text, texts[i][1]);
 	}
-	assert_true(percpu_complaints.n <= 10);
-	assert_non_null(strstr(percpu_error(), "otherwise"));
+	memset(text, 'x', sizeof(text));
+	text[1023] = '\0';
+	(void)percpu_reason_set(&why, 0, "%s", text);
+	assert_string_equal(why.text, text); /* it just fits */
+	memcpy(text + 1018, "\xe2\x82\xac\xe2\x82\xac", 7);
+	(void)percpu_reason_set(&why, 0, "%s", text);
+	assert_int_equal(strlen(why.text), 1023);
+	assert_string_equal(why.text + 1017, "x??...");
 }
 
 int main(void)
 {
-#define ANOTHER(f) cmocka_unit_test_setup(f, begin_anew)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gauges_may_be_impossible),
 		cmocka_unit_test(histograms_are_told_apart),
@@ -747,16 +705,13 @@ int main(void)
 		cmocka_unit_test(sentences_are_in_utf_8),
 		cmocka_unit_test(tables_are_checked),
 		cmocka_unit_test(metrics_have_the_size_of_a_release),
-		cmocka_unit_test(threads_with_the_id_of_another_begin_anew),
-		ANOTHER(sentences_of_threads_that_have_ended_go),
-		ANOTHER(sentences_of_threads_that_live_stay),
-		ANOTHER(sentences_stay_where_nobody_can_tell),
+		cmocka_unit_test(each_thread_has_a_sentence),
 		cmocka_unit_test(the_last_failure_is_told),
-		ANOTHER(threads_are_those_of_their_process),
-		ANOTHER(threads_without_an_id_are_told_nothing),
-		ANOTHER(who_forks_keeps_its_sentence),
-		ANOTHER(each_fork_keeps_the_sentence_of_its_thread),
-		ANOTHER(real_threads_that_have_ended_are_forgotten),
+		cmocka_unit_test(forks_keep_the_sentence_of_their_thread),
+		cmocka_unit_test(each_fork_keeps_the_sentence_of_its_thread),
+		cmocka_unit_test(the_thread_that_forked_may_end),
+		cmocka_unit_test(vfork_leaves_one_sentence),
+		cmocka_unit_test(sentences_can_be_printed),
 	};
 
 	return cmocka_run_group_tests(tests, open_segment, close_segment);
