@@ -50,8 +50,8 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 	return e;
 }
 
-static pthread_key_t key;
-static bool has_key; /* set under the process lock */
+static pthread_key_t complaint_key;
+static bool has_complaint_key; /* set under the process lock */
 
 /* The process lock protects these. */
 struct percpu_complaint *percpu_complaints;
@@ -75,7 +75,7 @@ static void unlink_complaint(const struct percpu_complaint *c)
 }
 
 /* The destructor of the key. */
-static void end_of_thread(void *c)
+static void complaint_end(void *c)
 {
 	percpu_process_lock();
 	unlink_complaint(c);
@@ -86,7 +86,9 @@ static void end_of_thread(void *c)
 /* Return the sentence of the calling thread, or NULL. */
 static struct percpu_complaint *own_complaint(void)
 {
-	return __atomic_load_n(&has_key, __ATOMIC_ACQUIRE) ? pthread_getspecific(key) : NULL;
+	return __atomic_load_n(&has_complaint_key, __ATOMIC_ACQUIRE) ?
+		       pthread_getspecific(complaint_key) :
+		       NULL;
 }
 
 static void complaints_mend_in_child(void)
@@ -122,9 +124,9 @@ static void drop_orphans(void)
  * process lock. */
 static bool have_complaint(struct percpu_complaint *c)
 {
-	if (!has_key && pthread_key_create(&key, end_of_thread) == 0)
-		__atomic_store_n(&has_key, true, __ATOMIC_RELEASE);
-	if (!has_key || pthread_setspecific(key, c) != 0)
+	if (!has_complaint_key && pthread_key_create(&complaint_key, complaint_end) == 0)
+		__atomic_store_n(&has_complaint_key, true, __ATOMIC_RELEASE);
+	if (!has_complaint_key || pthread_setspecific(complaint_key, c) != 0)
 		return false;
 	link_complaint(c);
 	return true;

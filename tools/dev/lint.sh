@@ -35,7 +35,7 @@ lint_tidy()
 # Arrows go down only; and the library in one unit is all of it.
 lint_rooms()
 {
-	python3 tools/dev/arrows.py &&
+	python3 tools/dev/arrows.py && python3 tools/dev/statics.py src/*/*.c &&
 		diff <(sed -n "s/^  '\(.*\.c\)',\$/\1/p" src/meson.build) \
 			<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
 }
