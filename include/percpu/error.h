@@ -38,9 +38,10 @@ PERCPU_API const char *percpu_strerror(int e);
  * picture: it names the first one. Every other call leaves the sentence as it is, also one that
  * succeeds, and closing. So use it only after an error, or if percpu_reader_info.missing is not 0.
  *
- * There is one sentence for a thread, whichever segment or reader it is about. The pointer is valid
- * until the thread ends. The thread's next call that says why overwrites the sentence. So does a
- * call in a child of vfork(), which uses the thread of its parent.
+ * There is one sentence for a thread, whichever segment or reader it is about. The thread's next
+ * call that says why overwrites it. So does a call in a child of vfork(), which uses the thread of
+ * its parent. The pointer is valid until the thread ends. The thread's end begins with its
+ * destructors (pthread_key_create()): they must not use a pointer from before, and may find "".
  *
  * Return "" if there is no sentence: no such call has failed; or the thread can have none, because
  * there is no memory for it, or the process has no thread-specific key left (pthread_key_create()).
