@@ -11,6 +11,11 @@
  * percpu_reader_read() takes a picture: a copy of all metrics, one lane after the other. The other
  * calls return what the picture has. They take the number of a series, from 0 up to but without
  * percpu_reader_count(). Series are in the order of names.
+ *
+ * Which owners of owned gauges live (owner.h) is found out once for each picture and owner: by the
+ * first call that needs to know it. So all calls agree on one picture, and an owner that ends after
+ * that call lives in the picture. An owner that has ended between percpu_reader_read() and that
+ * call is dead in it.
  */
 #ifndef PERCPU_READER_H
 #define PERCPU_READER_H
@@ -231,8 +236,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_stats(const struct percpu_reader 
 						     uint64_t *out, size_t n);
 
 /** Return the value of each owner of an owned gauge, as percpu_owned_gauge_each(): value or fvalue,
- *  by the kind of the gauge. Store up to n of them, and set *ret_n to how many there are. Whether
- *  owners live is checked during the call. */
+ *  by the kind of the gauge. Store up to n of them, and set *ret_n to how many there are. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_each(const struct percpu_reader *r, size_t i,
 							  struct percpu_owned_value *out, size_t n,
 							  size_t *ret_n);
@@ -249,8 +253,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_cpus(struct percpu_reader *r, siz
 						    size_t n);
 
 /** List the processes that have a slot in the segment (owner.h), dead or alive, as
- *  percpu_owners_list(). Whether they live is checked during the call. Returns how many there
- *  are. */
+ *  percpu_owners_list(). Returns how many there are. */
 PERCPU_API size_t percpu_reader_owners(const struct percpu_reader *r, struct percpu_owner_info *out,
 				       size_t n);
 

@@ -13,6 +13,8 @@
 #define OWNER_TRIES 100 /* while another process keeps storing to the slot */
 #define FREE_SLOT 1
 #define BUSY_SLOTS 8 /* after so many bytes that are locked, take a slot without its lock */
+#define LIVES 1	     /* in percpu_owners.lives */
+#define DEAD 2	     /* in percpu_owners.lives */
 
 static struct percpu_owners_control *table_control(const struct percpu_owners *o)
 {
@@ -154,6 +156,7 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
 			.byte = byte_of(o, slot),
 			.pid = __atomic_load_n(&s->pid, __ATOMIC_ACQUIRE),
 			.locked = __atomic_load_n(&s->locked, __ATOMIC_ACQUIRE),
+			.slot = (uint32_t)slot,
 		};
 		PERCPU_STEP("owner: slot copied");
 		if (__atomic_load_n(&s->word, __ATOMIC_RELAXED) == word)
@@ -167,8 +170,8 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
  * nothing more: a process that has closed the descriptor lives, and children may keep the lock of a
  * process that has ended. From another space, only the lock can be asked for.
  */
-bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
-			unsigned joining)
+static bool ask_whether_it_lives(const struct percpu_owners *o,
+				 const struct percpu_owner_seen *seen, unsigned joining)
 {
 	/* Look for joining threads first. A thread that is no longer joining has become the owner,
 	 * and is found as that below. */
@@ -185,6 +188,19 @@ bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner
 		return percpu_life(seen->pid, seen->started) != PERCPU_LIFE_GONE;
 	}
 	return !seen->locked || percpu_descriptor_locked(o->block.chunk->region, seen->byte) != 0;
+}
+
+bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
+			unsigned joining)
+{
+	bool lives;
+
+	if (o->lives != NULL && o->lives[seen->slot] != 0)
+		return o->lives[seen->slot] == LIVES;
+	lives = ask_whether_it_lives(o, seen, joining);
+	if (o->lives != NULL)
+		o->lives[seen->slot] = lives ? LIVES : DEAD;
+	return lives;
 }
 
 static void become_owner(struct percpu_owner_slot *s, uint64_t word, bool locked,

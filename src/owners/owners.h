@@ -45,6 +45,9 @@ struct percpu_owners {
 	struct percpu_owner_slot *slots[PERCPU_OWNER_BLOCKS];
 	/* The file's byte of each block's first slot. Stored before the pointer in slots. */
 	uint64_t bytes[PERCPU_OWNER_BLOCKS];
+	/* Of a reader's image: what percpu_owner_lives() has found out, for each slot; 0: nothing
+	 * yet. Or NULL: it asks each time. */
+	unsigned char *lives;
 };
 
 /** A slot as it was at one moment. */
@@ -55,6 +58,7 @@ struct percpu_owner_seen {
 	uint64_t byte;
 	uint32_t pid;
 	uint32_t locked;
+	uint32_t slot;
 };
 
 /** Enter the handle in the list of its owners. */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "reader.h"
@@ -87,6 +88,7 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret, struct p
 		e = percpu_image_create(fd, &r->s->region);
 	if (e == 0) {
 		r->s->boot = percpu_segment_boot();
+		r->s->lives = r->lives;
 		e = percpu_reader_use(r);
 	}
 	if (e == 0)
@@ -272,6 +274,7 @@ int percpu_reader_read(struct percpu_reader *r)
 	r->why.text[0] = '\0';
 	cancel = percpu_defer_cancel();
 	percpu_reader_begin(r);
+	memset(r->lives, 0, sizeof(r->lives)); /* ask again */
 	e = take_picture(r);
 	percpu_reader_end(r);
 	r->valid = e == 0;

@@ -132,6 +132,7 @@ struct percpu_reader {
 	char *next_text;		       /* free space in text */
 	const char **next_word;		       /* free space in words */
 
+	unsigned char lives[PERCPU_OWNERS_MAX];	 /* owners.h: which owners live, once asked */
 	struct percpu_segment_time began, taken; /* start of the generation; time of the picture */
 	uint32_t pending;			 /* records that cannot be listed */
 	uint32_t missing;			 /* series whose value is an error */

@@ -291,6 +291,7 @@ struct percpu_owners *percpu_segment_owners(struct percpu_segment *s, int *e)
 	*e = percpu_owners_open(s->region, PERCPU_OWNERS_ROOT, &o);
 	if (*e != 0)
 		return NULL;
+	o->lives = s->lives;
 	percpu_process_lock();
 	if (s->owners == NULL) {
 		s->owners = o;

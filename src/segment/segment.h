@@ -96,6 +96,7 @@ struct percpu_segment {
 	void *epoch;			    /* the epoch that this process holds, or NULL */
 	uint64_t epoch_removals;	    /* number of that epoch */
 	struct percpu_owners *owners;	    /* or NULL */
+	unsigned char *lives;		    /* of a reader's image: its owners' lives; else NULL */
 	struct percpu_segment_check *check; /* PERCPU_SEGMENT_DEBUG, or NULL */
 	struct percpu_record_copy copy;	    /* the record that a search compares with */
 	struct percpu_record_copy walk;	    /* the record that is being entered */

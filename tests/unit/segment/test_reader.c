@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -291,6 +292,126 @@ static void owners_are_told_dead_or_alive(void **state)
 	assert_int_equal(n, 2);
 	assert_int_equal(value[dead].value, 100);
 	assert_int_equal(value[1 - dead].value, 7);
+}
+
+static int own_and_wait(void *arg)
+{
+	const int *ends = arg;
+	struct percpu_owned_gauge *g = NULL;
+	struct percpu_owned_fgauge *f = NULL;
+	struct percpu_segment *mine = NULL;
+
+	test_child_require(percpu_segment_open(path, ALL, NULL, &mine) == 0, "open");
+	test_child_require(percpu_segment_owned_gauge(mine, METRIC("o"), PERCPU_OWNED_SUM, &g) == 0,
+			   "declare");
+	test_child_require(percpu_segment_owned_fgauge(mine, METRIC("p"), PERCPU_OWNED_MAX, &f) ==
+				   0,
+			   "declare of doubles");
+	test_child_require(percpu_owned_gauge_add(g, 100) == 0, "add");
+	test_child_require(percpu_owned_fgauge_set(f, 2.5) == 0, "set");
+	test_child_require(write(ends[1], "", 1) == 1, "write");
+	pause();
+	return 0;
+}
+
+/* Start a child that has 100 in the gauge o and 2.5 in p, and wait until it has them. */
+static pid_t start_owner(void)
+{
+	int ends[2];
+	pid_t child;
+	char c;
+
+	assert_int_equal(pipe(ends), 0);
+	child = test_fork(own_and_wait, ends);
+	assert_int_equal(read(ends[0], &c, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+	return child;
+}
+
+/* Assert what all calls say of both gauges, and of the child with that number. */
+static void assert_child_is_told(pid_t child, bool alive)
+{
+	struct percpu_owner_info owner[2];
+	struct percpu_owned_value value[2];
+	int64_t level = 0;
+	double v = 0;
+	size_t n = 0, i;
+
+	assert_int_equal(percpu_reader_gauge(r, find("o"), &level), 0);
+	assert_int_equal(level, alive ? 107 : 7);
+	assert_true(number_of("o") == (alive ? 107 : 7));
+	assert_true(number_of("p") == (alive ? 2.5 : 1.5));
+	assert_int_equal(percpu_reader_owned_fetch(r, find("o"), PERCPU_OWNED_LIVING, &v), 0);
+	assert_true(v == (alive ? 107 : 7));
+	assert_int_equal(percpu_reader_owned_fetch(r, find("p"), PERCPU_OWNED_LIVING, &v), 0);
+	assert_true(v == (alive ? 2.5 : 1.5));
+	assert_int_equal(percpu_reader_owned_each(r, find("o"), value, 2, &n), 0);
+	assert_int_equal(n, 2);
+	i = value[0].pid == (uint32_t)child ? 0 : 1;
+	assert_int_equal(value[i].alive, alive);
+	assert_int_equal(value[1 - i].alive, 1);
+	assert_int_equal(percpu_reader_owners(r, owner, 2), 2);
+	i = owner[0].pid == (uint32_t)child ? 0 : 1;
+	assert_int_equal(owner[i].alive, alive);
+	assert_int_equal(owner[1 - i].alive, 1);
+}
+
+static void kill_owner(pid_t child)
+{
+	kill(child, SIGKILL);
+	(void)test_wait(child, 60);
+}
+
+/* An owner dies after a picture: the picture stays as it was, and the next one knows. The third one
+ * has another owner in the same slot. */
+static void owners_live_as_long_as_the_picture(void **state)
+{
+	struct percpu_owned_gauge *g;
+	struct percpu_owned_fgauge *f;
+	pid_t child;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("gauges are for processes of 64 bits");
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("p"), PERCPU_OWNED_MAX, &f), 0);
+	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
+	assert_int_equal(percpu_owned_fgauge_set(f, 1.5), 0);
+	child = start_owner();
+	assert_int_equal(look(), 2);
+	assert_child_is_told(child, true);
+	kill_owner(child);
+	assert_child_is_told(child, true);
+	assert_int_equal(look(), 2);
+	assert_child_is_told(child, false);
+	child = start_owner();
+	assert_int_equal(look(), 2);
+	assert_child_is_told(child, true);
+	kill_owner(child);
+}
+
+/* Of two gauges only the first is asked before the owner dies. look() would ask both. */
+static void owners_live_in_all_gauges_or_in_none(void **state)
+{
+	struct percpu_owned_gauge *g;
+	struct percpu_owned_fgauge *f;
+	pid_t child;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("gauges are for processes of 64 bits");
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("p"), PERCPU_OWNED_MAX, &f), 0);
+	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
+	assert_int_equal(percpu_owned_fgauge_set(f, 1.5), 0);
+	child = start_owner();
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_true(number_of("o") == 107);
+	kill_owner(child);
+	assert_child_is_told(child, true);
+	assert_int_equal(percpu_reader_read(r), 0);
+	assert_child_is_told(child, false);
 }
 
 static void texts_and_order_are_told(void **state)
@@ -769,6 +890,8 @@ int main(void)
 		EACH(extrema_are_read),
 		EACH(statistics_have_their_fields),
 		EACH(owners_are_told_dead_or_alive),
+		EACH(owners_live_as_long_as_the_picture),
+		EACH(owners_live_in_all_gauges_or_in_none),
 		EACH(texts_and_order_are_told),
 		EACH(families_are_told),
 		EACH(what_was_removed_is_told_of_its_family),
