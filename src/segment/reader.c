@@ -15,7 +15,6 @@
 #include "reader.h"
 
 #define PICTURES 16 /* times, at most, that a picture is begun while the directory changes */
-#define NO_READER "the reader is NULL"
 #define BUFFER (PERCPU_LANE_SIZE + PERCPU_BLOCK_ALIGN)
 
 /* Opening. */
@@ -270,7 +269,7 @@ int percpu_reader_read(struct percpu_reader *r)
 	int cancel, e;
 
 	if (r == NULL)
-		return percpu_error_say(-EINVAL, NO_READER);
+		return percpu_error_say(-EINVAL, PERCPU_NO_READER);
 	r->why.text[0] = '\0';
 	cancel = percpu_defer_cancel();
 	percpu_reader_begin(r);
@@ -291,7 +290,7 @@ int percpu_reader_read(struct percpu_reader *r)
 int percpu_reader_set_timeout(struct percpu_reader *r, uint64_t timeout_ns)
 {
 	if (r == NULL)
-		return percpu_error_say(-EINVAL, NO_READER);
+		return percpu_error_say(-EINVAL, PERCPU_NO_READER);
 	r->timeout_ns = timeout_ns;
 	return 0;
 }

@@ -13,6 +13,8 @@
  *  long as copying twice as many bytes. */
 #define PERCPU_NEAR 4096
 
+#define PERCPU_NO_READER "the reader is NULL"
+
 /** How the cells of all lanes are combined into one. */
 enum percpu_gather {
 	PERCPU_GATHER_WORDS,   /* sums of integers */

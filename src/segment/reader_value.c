@@ -287,17 +287,34 @@ static int read_each_cpu(struct percpu_reader *r, const struct percpu_picture_se
 	return e;
 }
 
+/* Return why series i cannot be read for n CPUs, or NULL if it can be. */
+static const char *refusal_of_cpus(const struct percpu_reader *r, size_t i, const double *out,
+				   size_t n)
+{
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
+
+	if (r == NULL)
+		return PERCPU_NO_READER;
+	if (out == NULL)
+		return "there is no place for what each CPU has";
+	if (!r->valid)
+		return "the reader has no picture";
+	if (s == NULL)
+		return "the picture has no series of that number";
+	if (s->part.bytes == 0 || s->part.gather > PERCPU_GATHER_DOUBLES || s->fields != 0)
+		return "the series is no counter or gauge";
+	return n > r->cpus ? "the segment has lanes for fewer CPUs" : NULL;
+}
+
 int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out, size_t n)
 {
+	const char *refusal = refusal_of_cpus(r, i, out, n);
 	const struct percpu_picture_series *s = entry_of(r, i, 0);
 	struct percpu_draft d;
 	int e, cancel;
 
-	if (s == NULL || out == NULL || n > r->cpus || s->part.bytes == 0 ||
-	    s->part.gather > PERCPU_GATHER_DOUBLES || s->fields != 0)
-		return percpu_error_say(
-			-EINVAL,
-			"the series is no counter or gauge of the picture, or there are not so many CPUs");
+	if (refusal != NULL)
+		return percpu_error_say(-EINVAL, refusal);
 	e = percpu_draft_begin(&d, n * sizeof(*out));
 	if (e != 0)
 		return percpu_error_say(e, "there is no memory for what each CPU has");

@@ -578,6 +578,32 @@ static void each_cpu_is_told(void **state)
 	assert_int_equal(percpu_reader_cpus(r, 2, out, 1), -EINVAL);
 }
 
+static void refusals_of_each_cpu_are_told(void **state)
+{
+	struct percpu_histogram *h;
+	double out[2] = { 77, 77 };
+	uint32_t cpus;
+
+	(void)state;
+	(void)counter("a_total");
+	assert_int_equal(percpu_segment_histogram(s, METRIC("b"), NULL, &h), 0);
+	assert_int_equal(percpu_reader_cpus(NULL, 0, out, 1), -EINVAL);
+	assert_string_equal(percpu_error(), "the reader is NULL");
+	assert_int_equal(percpu_reader_cpus(r, 0, out, 1), -EINVAL);
+	assert_string_equal(percpu_error(), "the reader has no picture");
+	assert_int_equal(look(), 2);
+	cpus = info_of().cpus;
+	assert_int_equal(percpu_reader_cpus(r, 0, NULL, 1), -EINVAL);
+	assert_string_equal(percpu_error(), "there is no place for what each CPU has");
+	assert_int_equal(percpu_reader_cpus(r, 2, out, 1), -EINVAL);
+	assert_string_equal(percpu_error(), "the picture has no series of that number");
+	assert_int_equal(percpu_reader_cpus(r, 1, out, 1), -EINVAL);
+	assert_string_equal(percpu_error(), "the series is no counter or gauge");
+	assert_int_equal(percpu_reader_cpus(r, 0, out, cpus + 1), -EINVAL);
+	assert_string_equal(percpu_error(), "the segment has lanes for fewer CPUs");
+	assert_true(out[0] == 77 && out[1] == 77);
+}
+
 static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -896,6 +922,7 @@ int main(void)
 		EACH(families_are_told),
 		EACH(what_was_removed_is_told_of_its_family),
 		EACH(each_cpu_is_told),
+		EACH(refusals_of_each_cpu_are_told),
 		EACH(times_are_right_when_the_clock_was_set),
 		EACH(times_are_in_order_when_the_clock_goes_back),
 		EACH(a_new_generation_has_its_own_time),
