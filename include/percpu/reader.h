@@ -115,11 +115,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
  * Set a timeout for percpu_reader_read(), in ns of CLOCK_MONOTONIC since its call. After that time
  * the call begins no read of records or values, and lists no record. 0, the default, is no timeout.
  *
- * If all records are listed by then, the call returns 0. Values that it has not read are missing,
- * like those that change all the time. If records are left, the call returns -EAGAIN, and the next
- * call continues with them: so the first picture of a large segment takes several calls. Each call
- * also reads all headers, and the bias lanes other than the records. If the time is too short for
- * these, no call comes to the records.
+ * Before a call lists a record, it reads all headers, and the bias lanes other than the records. If
+ * the time is too short for these, each call returns -EAGAIN, also if an earlier call has listed
+ * all records: no value can be read without them.
+ *
+ * If they are read, and all records are listed by then, the call returns 0. Values that it has not
+ * read are missing, like those that change all the time. If records are left, the call returns
+ * -EAGAIN, and the next call continues with them: so the first picture of a large segment takes
+ * several calls.
  *
  * The call may return later than the timeout says. It ends the read that it has begun, and reads a
  * word for each family. A snapshot of consistent statistics that it has begun may take a second.
