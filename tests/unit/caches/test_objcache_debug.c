@@ -155,6 +155,25 @@ static void errors_are_named(void **state)
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
 }
 
+static void put_foreign_to_odd_name(void)
+{
+	struct percpu_objcache_options o = checked();
+	uint64_t mine = 0;
+
+	if (percpu_objcache_create("a\n\x1b\x7f\x1f\xc3\xa9 ~", 64, &o, &oc) == 0)
+		percpu_objcache_put(oc, &mine);
+}
+
+/* A name can have any bytes. The message is one line all the same, and moves no cursor. */
+static void names_are_printable(void **state)
+{
+	const char *said = errors_of(put_foreign_to_odd_name);
+
+	(void)state;
+	assert_non_null(strstr(said, "libpercpu: objcache \"a????\xc3\xa9 ~\": object "));
+	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+}
+
 static void fail_at_the_limit(void)
 {
 	void *obj;
@@ -338,9 +357,10 @@ static void threads_may_use_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_are_named),	cmocka_unit_test(failures_are_explained),
-		cmocka_unit_test(backends_are_checked), cmocka_unit_test(what_is_right_is_let_pass),
-		cmocka_unit_test(threads_may_use_it),	cmocka_unit_test(forks_are_known),
+		cmocka_unit_test(errors_are_named),	     cmocka_unit_test(names_are_printable),
+		cmocka_unit_test(failures_are_explained),    cmocka_unit_test(backends_are_checked),
+		cmocka_unit_test(what_is_right_is_let_pass), cmocka_unit_test(threads_may_use_it),
+		cmocka_unit_test(forks_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
