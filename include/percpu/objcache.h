@@ -161,7 +161,9 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_objcache_get(struct percpu_objcache *
 }
 
 /**
- * Put an object that no thread uses any more, in its constructed state. NULL is fine.
+ * Put an object that no thread uses any more, in its constructed state. NULL is fine. If the CPU's
+ * array is full, the object and half of the array go to the depot; if there is no memory for them,
+ * or other threads hold all locks of the depot, the call destroys them, also below the limit.
  *
  * With PERCPU_OBJCACHE_DEBUG the library prints the error to standard error and aborts for an
  * object of another cache, and for a second put. The next get of the object, or its destruction,

@@ -9,6 +9,8 @@
 
 #include "objcache.h"
 
+#include "caches/caches.h"
+
 #define MANY 2000 /* objects, more than the arrays hold */
 
 static void *objects[MANY];
@@ -194,6 +196,39 @@ static void objects_elsewhere_serve_without_memory(void **state)
 	test_unpin(0);
 	percpu_objcache_put(oc, obj);
 	assert_int_equal(percpu_objcache_destroy(oc), 0);
+}
+
+static bool depot_has_no_memory;
+
+int __real_percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n);
+int __wrap_percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n);
+int __wrap_percpu_depot_put(struct percpu_depot *d, void *const *items, size_t n)
+{
+	return depot_has_no_memory ? -ENOMEM : __real_percpu_depot_put(d, items, n);
+}
+
+/* A put to a full array destroys objects for which the depot has no memory, without a limit. */
+static void what_the_depot_cannot_take_is_destroyed(void **state)
+{
+	struct percpu_objcache *oc = make_cache(NULL);
+
+	(void)state;
+	assert_true(test_pin(0, test_cpu(0)));
+	get_all(oc, MANY);
+	depot_has_no_memory = true;
+	put_all(oc, MANY);
+	depot_has_no_memory = false;
+	assert_in_range(made.destroyed, MANY / 2, MANY);
+	assert_int_equal(made.freed, made.destroyed);
+	assert_int_equal(made.wrong, 0);
+	assert_int_equal(stats_of(oc).used, 0);
+	assert_int_equal(stats_of(oc).cached, MANY - made.destroyed);
+	get_all(oc, MANY);
+	put_all(oc, MANY); /* with memory it keeps all */
+	assert_int_equal(stats_of(oc).cached, MANY);
+	test_unpin(0);
+	assert_int_equal(percpu_objcache_destroy(oc), 0);
+	assert_int_equal(made.freed, made.allocated);
 }
 
 static int barrier_error;
@@ -392,6 +427,7 @@ int main(void)
 		cmocka_unit_test(flags_reach_constructor_and_backend),
 		cmocka_unit_test(the_limit_is_strict),
 		cmocka_unit_test(objects_elsewhere_serve_without_memory),
+		cmocka_unit_test(what_the_depot_cannot_take_is_destroyed),
 		cmocka_unit_test(objects_elsewhere_are_out_of_reach),
 		cmocka_unit_test(a_limit_may_be_set_below_what_is_used),
 		cmocka_unit_test(who_puts_late_keeps_nothing_above_the_limit),
