@@ -414,6 +414,30 @@ static void owners_live_in_all_gauges_or_in_none(void **state)
 	assert_child_is_told(child, false);
 }
 
+/* The last owner has the second slot of the second block. The second one lives on. */
+static void each_owner_lives_by_itself(void **state)
+{
+	enum { CHILDREN = PERCPU_OWNER_SLOTS + 1 };
+	pid_t child[CHILDREN];
+	struct percpu_owned_gauge *g;
+
+	(void)state;
+	if (!WIDE)
+		test_skip("gauges are for processes of 64 bits");
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
+	for (unsigned i = 0; i < CHILDREN; i++)
+		child[i] = start_owner();
+	assert_int_equal(look(), 2);
+	assert_true(number_of("o") == 7 + 100.0 * CHILDREN);
+	kill_owner(child[CHILDREN - 1]);
+	assert_true(number_of("o") == 7 + 100.0 * CHILDREN);
+	assert_int_equal(look(), 2);
+	assert_true(number_of("o") == 7 + 100.0 * (CHILDREN - 1));
+	for (unsigned i = 0; i < CHILDREN - 1; i++)
+		kill_owner(child[i]);
+}
+
 static void texts_and_order_are_told(void **state)
 {
 	const char *const names[] = { "path", "code" };
@@ -587,18 +611,21 @@ static void refusals_of_each_cpu_are_told(void **state)
 	(void)state;
 	(void)counter("a_total");
 	assert_int_equal(percpu_segment_histogram(s, METRIC("b"), NULL, &h), 0);
+	assert_int_equal(percpu_segment_info(s, METRIC("c_info")), 0);
 	assert_int_equal(percpu_reader_cpus(NULL, 0, out, 1), -EINVAL);
 	assert_string_equal(percpu_error(), "the reader is NULL");
 	assert_int_equal(percpu_reader_cpus(r, 0, out, 1), -EINVAL);
 	assert_string_equal(percpu_error(), "the reader has no picture");
-	assert_int_equal(look(), 2);
+	assert_int_equal(look(), 3);
 	cpus = info_of().cpus;
 	assert_int_equal(percpu_reader_cpus(r, 0, NULL, 1), -EINVAL);
 	assert_string_equal(percpu_error(), "there is no place for what each CPU has");
-	assert_int_equal(percpu_reader_cpus(r, 2, out, 1), -EINVAL);
+	assert_int_equal(percpu_reader_cpus(r, 3, out, 1), -EINVAL);
 	assert_string_equal(percpu_error(), "the picture has no series of that number");
-	assert_int_equal(percpu_reader_cpus(r, 1, out, 1), -EINVAL);
-	assert_string_equal(percpu_error(), "the series is no counter or gauge");
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(percpu_reader_cpus(r, i, out, 1), -EINVAL);
+		assert_string_equal(percpu_error(), "the series is no counter or gauge");
+	}
 	assert_int_equal(percpu_reader_cpus(r, 0, out, cpus + 1), -EINVAL);
 	assert_string_equal(percpu_error(), "the segment has lanes for fewer CPUs");
 	assert_true(out[0] == 77 && out[1] == 77);
@@ -918,6 +945,7 @@ int main(void)
 		EACH(owners_are_told_dead_or_alive),
 		EACH(owners_live_as_long_as_the_picture),
 		EACH(owners_live_in_all_gauges_or_in_none),
+		EACH(each_owner_lives_by_itself),
 		EACH(texts_and_order_are_told),
 		EACH(families_are_told),
 		EACH(what_was_removed_is_told_of_its_family),
