@@ -76,21 +76,33 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	return e;
 }
 
+/* Make the record of the series with these values. The caller frees it. The values are checked
+ * first: without memory a call gets the overflow, which is not for values that no label has. */
+static int make_series(const struct percpu_family *f, const char *const *values,
+		       struct percpu_record_copy **ret, struct percpu_reason *why)
+{
+	int e = percpu_record_check_values(&f->asked, values, why);
+
+	if (e != 0)
+		return e;
+	*ret = malloc(sizeof(**ret));
+	if (*ret == NULL)
+		return percpu_reason_set(why, -ENOMEM, "no memory for a series");
+	percpu_record_make_series(&f->asked, values, *ret);
+	return 0;
+}
+
 /* Find or create a series. With known set, return at once a handle that this process already
  * has. */
 static int find_series(struct percpu_family *f, const char *const *values, bool known,
 		       void **handle, struct percpu_reason *why)
 {
-	struct percpu_record_copy *c = malloc(sizeof(*c));
-	struct percpu_declaring d = {
-		.s = f->s, .asked = c, .member = true, .known = known, .why = why
-	};
-	int e = c != NULL ? percpu_record_make_series(&f->asked, values, c, why) :
-			    percpu_reason_set(why, -ENOMEM, "no memory for a series");
+	struct percpu_declaring d = { .s = f->s, .member = true, .known = known, .why = why };
+	int e = make_series(f, values, &d.asked, why);
 
 	if (e == 0)
 		e = percpu_segment_open_metric(&d, &f->parameters, handle);
-	free(c);
+	free(d.asked);
 	return e;
 }
 
@@ -278,14 +290,12 @@ uint64_t percpu_segment_removals(const struct percpu_segment *s)
 	return s != NULL ? __atomic_load_n(&s->control->removals, __ATOMIC_ACQUIRE) : 0;
 }
 
-static int remove_series(struct percpu_family *f, const char *const *values,
-			 struct percpu_record_copy *c, struct percpu_reason *why)
+static int remove_series(struct percpu_family *f, const struct percpu_record_copy *c,
+			 struct percpu_reason *why)
 {
 	const char *const name = (const char *)f->asked.bytes;
-	int e = percpu_record_make_series(&f->asked, values, c, why);
+	int e;
 
-	if (e != 0)
-		return e;
 	if (percpu_record_is_overflow(c))
 		return percpu_reason_set(why, -EINVAL, "%.*s: the overflow stays",
 					 f->asked.head.name, name);
@@ -300,16 +310,16 @@ static int remove_series(struct percpu_family *f, const char *const *values,
 
 int percpu_family_remove(struct percpu_family *f, const char *const *values)
 {
-	struct percpu_record_copy *c;
+	struct percpu_record_copy *c = NULL;
 	struct percpu_reason why;
 	int e;
 
 	if (f == NULL || values == NULL)
 		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
 							     "the values of labels are NULL");
-	c = malloc(sizeof(*c));
-	e = c != NULL ? remove_series(f, values, c, &why) :
-			percpu_reason_set(&why, -ENOMEM, "no memory to remove a series");
+	e = make_series(f, values, &c, &why);
+	if (e == 0)
+		e = remove_series(f, c, &why);
 	free(c);
 	return e != 0 ? percpu_error_keep(e, &why) : 0;
 }

@@ -69,17 +69,22 @@ static int check_value(const struct percpu_record_copy *c, const char *value, si
 	return 0;
 }
 
-int percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
-			      struct percpu_record_copy *ret, struct percpu_reason *why)
+int percpu_record_check_values(const struct percpu_record_copy *family, const char *const *values,
+			       struct percpu_reason *why)
 {
-	const size_t common = (size_t)(member_values(family) - family->bytes);
-	unsigned char *at = ret->bytes + common;
 	int e = 0;
 
 	for (size_t i = 0; i < family->head.labels && e == 0; i++)
 		e = check_value(family, values[i], i, why);
-	if (e != 0)
-		return e;
+	return e;
+}
+
+void percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
+			       struct percpu_record_copy *ret)
+{
+	const size_t common = (size_t)(member_values(family) - family->bytes);
+	unsigned char *at = ret->bytes + common;
+
 	ret->head = family->head;
 	ret->head.state = PERCPU_RECORD_IN_USE;
 	ret->head.cap = 0;
@@ -91,5 +96,4 @@ int percpu_record_make_series(const struct percpu_record_copy *family, const cha
 	}
 	ret->head.label_values = (uint16_t)(at - ret->bytes - common);
 	percpu_record_drop_help(ret);
-	return 0;
 }

@@ -176,9 +176,13 @@ void percpu_record_make_family(struct percpu_record_copy *c, size_t cap);
 /** Drop the help text of a series of a family: the family has it. */
 void percpu_record_drop_help(struct percpu_record_copy *c);
 
-/** Make the record of the family's series with these values. Returns 0, or -errno and why. */
-int percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
-			      struct percpu_record_copy *ret, struct percpu_reason *why);
+/** Check that a series of the family may have these values. Returns 0, or -errno and why. */
+int percpu_record_check_values(const struct percpu_record_copy *family, const char *const *values,
+			       struct percpu_reason *why);
+
+/** Make the record of the family's series with these values, which were checked. */
+void percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
+			       struct percpu_record_copy *ret);
 
 /* fields.c: the fields of statistics */
 

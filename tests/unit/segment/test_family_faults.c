@@ -263,6 +263,27 @@ static void no_memory_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
+/* A value that cannot be a label's is refused, and not counted, also if there is no memory. */
+static void wrong_values_are_refused_without_memory(void **state)
+{
+	char overlong[400];
+	const char *const values[] = { NULL, "\xff", overlong };
+	const int errors[] = { -EINVAL, -EILSEQ, -ENAMETOOLONG };
+	struct percpu_counter *c = NULL;
+
+	(void)state;
+	memset(overlong, 'x', sizeof(overlong) - 1);
+	overlong[sizeof(overlong) - 1] = '\0';
+	for (int i = 0; i < 3; i++) {
+		fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+		assert_int_equal(percpu_family_counter(f, &values[i], &c), errors[i]);
+		assert_int_equal(percpu_family_remove(f, &values[i]), errors[i]);
+		(void)fault_clear();
+	}
+	assert_null(c);
+	assert_int_equal(percpu_family_overflows(f), 0);
+}
+
 /* Each call of the segment says for what there was no memory. */
 static void no_memory_is_told(void **state)
 {
@@ -274,7 +295,7 @@ static void no_memory_is_told(void **state)
 	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
 	assert_int_equal(percpu_family_remove(f, x), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
-	assert_string_equal(percpu_error(), "no memory to remove a series");
+	assert_string_equal(percpu_error(), "no memory for a series");
 	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
 	assert_int_equal(percpu_segment_counter(s, METRIC("c_total"), &c), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
@@ -1000,6 +1021,7 @@ int main(void)
 		one(what_cannot_be_mapped_is_told),
 		cmocka_unit_test(whatever_fails_is_told),
 		one(no_memory_is_no_loss),
+		one(wrong_values_are_refused_without_memory),
 		one(no_memory_is_told),
 		one(no_address_space_is_no_loss),
 		one(who_may_only_read_overflows_nothing),
