@@ -35,7 +35,7 @@ static int check_declaration(const struct percpu_declaration *d, const struct pe
 	    d->kind > PERCPU_METRIC_OWNED_FGAUGE)
 		return percpu_reason_set(
 			why, -EINVAL,
-			"%s: a family is of single values, of no info and no statistics, and "
+			"%.255s: a family is of single values, of no info and no statistics, and "
 			"its row has no place for a handle",
 			m->name != NULL ? m->name : "a family");
 	if (cap == 0 || cap > PERCPU_FAMILY_CAP)

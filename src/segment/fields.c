@@ -41,31 +41,21 @@ int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metri
 	return e;
 }
 
-/* Where the names of the fields begin, and where they end. */
-
-static const unsigned char *fields_begin(const struct percpu_record_copy *c)
+static struct percpu_texts field_names(const struct percpu_record_copy *c)
 {
-	return percpu_record_values(c) + percpu_record_values_size(c);
-}
+	const unsigned char *const values = percpu_record_values(c);
 
-static const unsigned char *fields_end(const struct percpu_record_copy *c)
-{
-	return percpu_record_values(c) + c->head.label_values;
+	return (struct percpu_texts){ values + percpu_record_values_size(c),
+				      values + c->head.label_values };
 }
 
 int percpu_fields_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why)
 {
-	const unsigned char *const a = fields_begin(there), *const b = fields_begin(asked);
-	const size_t n = (size_t)(fields_end(asked) - b);
-	char has[400], wants[400];
+	const struct percpu_texts is = field_names(there), wants = field_names(asked);
 
-	if (there->head.fields == asked->head.fields && (size_t)(fields_end(there) - a) == n &&
-	    memcmp(a, b, n) == 0)
+	if (there->head.fields == asked->head.fields && is.end - is.at == wants.end - wants.at &&
+	    memcmp(is.at, wants.at, (size_t)(wants.end - wants.at)) == 0)
 		return 0;
-	percpu_record_print(a, fields_end(there), has, sizeof(has));
-	percpu_record_print(b, fields_end(asked), wants, sizeof(wants));
-	return percpu_reason_set(why, -EEXIST,
-				 "%.*s: its fields are %s in the segment; asked for were %s",
-				 asked->head.name, (const char *)asked->bytes, has, wants);
+	return percpu_record_complain(asked, "field", is, wants, why);
 }

@@ -9,6 +9,8 @@
 
 #include "segment.h"
 
+#define SHOWN 40 /* bytes of a wrong text that a sentence shows */
+
 static const char *const units[] = {
 	"seconds", "bytes",  "ratio", "joules",	 "volts",
 	"amperes", "meters", "grams", "celsius", "kelvin",
@@ -133,14 +135,24 @@ static int check_suffix(const char *name, unsigned kind, struct percpu_reason *w
 	return 0;
 }
 
+/* Return how many bytes of a text a sentence shows: a few, in whole characters. */
+static int shown_size(const char *text)
+{
+	size_t n = strnlen(text, SHOWN);
+
+	while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	return (int)n;
+}
+
 static int check_metric_name(const char *name, unsigned kind, struct percpu_reason *why)
 {
 	if (name == NULL)
 		return percpu_reason_set(why, -EINVAL, "a metric has no name");
 	if (strnlen(name, PERCPU_METRIC_NAME + 1) > PERCPU_METRIC_NAME)
 		return percpu_reason_set(why, -ENAMETOOLONG,
-					 "%.40s...: the name has more than %d bytes", name,
-					 PERCPU_METRIC_NAME);
+					 "%.*s...: the name has more than %d bytes",
+					 shown_size(name), name, PERCPU_METRIC_NAME);
 	if (!is_name(name))
 		return percpu_reason_set(why, -EINVAL,
 					 "\"%s\": a name is letters, digits and _, and begins with "
@@ -161,10 +173,10 @@ static int check_unit(const struct percpu_metric *m, unsigned kind, struct percp
 		;
 	if (i == sizeof(units) / sizeof(units[0]) || kind == PERCPU_METRIC_INFO)
 		return percpu_reason_set(why, -EINVAL,
-					 "%s: \"%.40s\" is no unit of such a metric; units are "
+					 "%s: \"%.*s\" is no unit of such a metric; units are "
 					 "seconds, bytes, ratio, joules, volts, amperes, meters, "
 					 "grams, celsius and kelvin, of all kinds but infos",
-					 m->name, m->unit);
+					 m->name, shown_size(m->unit), m->unit);
 	snprintf(suffix, sizeof(suffix), "_%s%s", units[i], end);
 	if (!ends_in(m->name, strlen(m->name), suffix))
 		return percpu_reason_set(why, -EINVAL, "%s: the unit is %s, so the name ends in %s",
@@ -345,36 +357,61 @@ bool percpu_record_same_series(const struct percpu_record_copy *a,
 	       memcmp(percpu_record_values(a), percpu_record_values(b), n) == 0;
 }
 
-void percpu_record_print(const unsigned char *at, const unsigned char *end, char *out, size_t size)
+/* Return how many bytes the text at this place of a row has; -1 if the row ends here. */
+static int text_size(const unsigned char *at, const unsigned char *end)
 {
-	int n = 0;
+	return at < end && *at < end - at ? *at : -1;
+}
 
-	snprintf(out, size, "none");
-	for (; at < end && (size_t)n < size; at += 1 + *at) {
-		if (*at >= end - at)
-			break;
-		n += snprintf(out + n, size - (size_t)n, "%s%.*s", n != 0 ? ", " : "", *at,
-			      (const char *)at + 1);
+/* A text of a row, for a sentence. */
+struct quoted {
+	char text[PERCPU_METRIC_NAME + 3];
+};
+
+static struct quoted quote(const unsigned char *at, int size)
+{
+	struct quoted q = { "none" };
+
+	if (size >= 0)
+		snprintf(q.text, sizeof(q.text), "\"%.*s\"", size, (const char *)at + 1);
+	return q;
+}
+
+int percpu_record_complain(const struct percpu_record_copy *asked, const char *what,
+			   struct percpu_texts is, struct percpu_texts wants,
+			   struct percpu_reason *why)
+{
+	int has = text_size(is.at, is.end), size = text_size(wants.at, wants.end);
+	size_t i = 0;
+
+	for (; has >= 0 && has == size && memcmp(is.at, wants.at, 1 + (size_t)has) == 0; i++) {
+		is.at += 1 + has;
+		wants.at += 1 + size;
+		has = text_size(is.at, is.end);
+		size = text_size(wants.at, wants.end);
 	}
+	if (has < 0 && size < 0)
+		return -EBADMSG;
+	return percpu_reason_set(why, -EEXIST,
+				 "%.*s: its %s %zu is %s in the segment, %s was asked for",
+				 asked->head.name, (const char *)asked->bytes, what, i,
+				 quote(is.at, has).text, quote(wants.at, size).text);
+}
+
+static struct percpu_texts label_names(const struct percpu_record_copy *c)
+{
+	return (struct percpu_texts){ percpu_record_labels(c), percpu_record_values(c) };
 }
 
 static int compare_labels(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why)
 {
-	char has[200], wants[200];
-
 	if (there->head.labels == asked->head.labels &&
 	    there->head.label_names == asked->head.label_names &&
 	    memcmp(percpu_record_labels(there), percpu_record_labels(asked),
 		   asked->head.label_names) == 0)
 		return 0;
-	percpu_record_print(percpu_record_labels(there), percpu_record_values(there), has,
-			    sizeof(has));
-	percpu_record_print(percpu_record_labels(asked), percpu_record_values(asked), wants,
-			    sizeof(wants));
-	return percpu_reason_set(why, -EEXIST,
-				 "%.*s: its labels are %s in the segment; asked for were %s",
-				 asked->head.name, (const char *)asked->bytes, has, wants);
+	return percpu_record_complain(asked, "label", label_names(there), label_names(asked), why);
 }
 
 int percpu_record_compare(const struct percpu_record_copy *there,
@@ -393,7 +430,7 @@ int percpu_record_compare(const struct percpu_record_copy *there,
 		return percpu_reason_set(
 			why, -EEXIST,
 			"%.*s: unit is \"%.*s\" in the segment, \"%.*s\" was asked for",
-			asked->head.name, name, there->head.unit,
+			asked->head.name, name, there->head.unit < SHOWN ? there->head.unit : SHOWN,
 			(const char *)there->bytes + there->head.name, asked->head.unit,
 			name + asked->head.name);
 	e = compare_labels(there, asked, why);

@@ -135,8 +135,16 @@ const unsigned char *percpu_record_values(const struct percpu_record_copy *c);
 /** Return how many bytes the values of labels take, without the fields' names. */
 size_t percpu_record_values_size(const struct percpu_record_copy *c);
 
-/** Write a row of texts, each with its length in front, to out, as part of a sentence. */
-void percpu_record_print(const unsigned char *at, const unsigned char *end, char *out, size_t size);
+/** A row of texts in a record, each with its length in front. */
+struct percpu_texts {
+	const unsigned char *at, *end;
+};
+
+/** Write which text is the first that differs. In the sentence, what names such a text. Returns
+ *  -EEXIST; or -EBADMSG, without a sentence, if no text differs. */
+int percpu_record_complain(const struct percpu_record_copy *asked, const char *what,
+			   struct percpu_texts is, struct percpu_texts wants,
+			   struct percpu_reason *why);
 
 /** Return the hash of the record's name. */
 uint64_t percpu_record_name_hash(const struct percpu_record_copy *c, uint64_t seed);
@@ -153,7 +161,7 @@ bool percpu_record_same_series(const struct percpu_record_copy *a,
 			       const struct percpu_record_copy *b);
 
 /** Check that two records of one name have the same kind, unit, names of labels, and fields.
- *  Returns 0, or -EEXIST and why. */
+ *  Returns 0; -EEXIST and why; or -EBADMSG if only the numbers of labels or fields differ. */
 int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why);
 
@@ -190,7 +198,7 @@ void percpu_record_make_series(const struct percpu_record_copy *family, const ch
 int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metric_fields *f,
 			struct percpu_reason *why);
 
-/** Check that both records have the same fields. Returns 0, or -EEXIST and why. */
+/** Check that both records have the same fields. Returns as percpu_record_compare(). */
 int percpu_fields_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why);
 

@@ -188,9 +188,9 @@ static void other_families_of_a_name_are_refused(void **state)
 	assert_int_equal(declare_family(t, "f_total", PERCPU_METRIC_FCOUNTER, 3, &f), -EEXIST);
 	says("f_total: is a counter in the segment, a counter of doubles was asked for");
 	assert_int_equal(percpu_segment_counter(t, &m, &c), -EEXIST);
-	says("f_total: its labels are a in the segment; asked for were none");
+	says("f_total: its label 0 is \"a\" in the segment, none was asked for");
 	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 3, &f), -EEXIST);
-	says("g_total: its labels are none in the segment; asked for were a");
+	says("g_total: its label 0 is none in the segment, \"a\" was asked for");
 	assert_int_equal(s->control->end, end);
 	assert_null(f);
 	assert_null(c);
@@ -296,8 +296,11 @@ static void wrong_families_are_refused(void **state)
 					.metric = &m,
 					.kind = PERCPU_METRIC_COUNTER };
 	struct percpu_family *f = NULL;
+	char longest[2000];
 
 	(void)state;
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(percpu_segment_family(NULL, &d, 1, &f), -EINVAL);
 	assert_int_equal(percpu_segment_family(s, NULL, 1, &f), -EINVAL);
 	assert_int_equal(percpu_segment_family(s, &d, 1, NULL), -EINVAL);
@@ -321,6 +324,9 @@ static void wrong_families_are_refused(void **state)
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
 	says("a family: a family is of single values, of no info and no statistics, and its row "
 	     "has no place for a handle");
+	m.name = longest;
+	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	assert_non_null(strstr(percpu_error(), "its row has no place for a handle"));
 	d.kind = PERCPU_METRIC_INFO;
 	m.name = "f_info";
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);

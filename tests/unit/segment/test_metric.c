@@ -251,7 +251,34 @@ static void all_may_be_as_long_as_they_can(void **state)
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &same), 0);
 	assert_ptr_equal(x, same);
 	m.labels = 15;
-	refused(extrema(&m), -EEXIST, "asked for were aaa");
+	refused(extrema(&m), -EEXIST, "pp\" in the segment, none was asked for");
+	m.labels = 16;
+	label[15][254] = 'z';
+	refused(extrema(&m), -EEXIST, ": its label 15 is \"pp");
+	refused(extrema(&m), -EEXIST, "pp\" in the segment, \"pp");
+	refused(extrema(&m), -EEXIST, "ppz\" was asked for");
+}
+
+/* A text that is too long is shown in whole characters. */
+static void long_texts_are_cut_between_characters(void **state)
+{
+	static const char shown[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+	char text[300];
+	struct percpu_metric m = *NAMED(text);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		memset(text, 'x', sizeof(text));
+		text[299] = '\0';
+		memcpy(text + 38 + i, "\xe2\x82\xac", 3); /* 3 bytes, behind 38 to 40 */
+		assert_int_equal(counter(&m), -ENAMETOOLONG);
+		assert_memory_equal(percpu_error(), shown, 38);
+		assert_string_equal(percpu_error() + 38 + i,
+				    "...: the name has more than 255 bytes");
+	}
+	m.name = "x_bytes_total";
+	m.unit = text + 1;
+	refused(counter(&m), -EINVAL, "xx\" is no unit of such a metric");
 }
 
 int main(void)
@@ -263,6 +290,7 @@ int main(void)
 		cmocka_unit_test(texts_are_utf8),
 		cmocka_unit_test(labels_are_checked),
 		cmocka_unit_test(all_may_be_as_long_as_they_can),
+		cmocka_unit_test(long_texts_are_cut_between_characters),
 	};
 
 	return cmocka_run_group_tests(tests, open_segment, close_segment);

@@ -189,14 +189,13 @@ static void other_metrics_of_a_name_are_refused(void **state)
 	m = labeled("a_seconds_total", labels, values, 2);
 	m.unit = "seconds";
 	assert_int_equal(percpu_segment_counter(t, &m, &none), -EEXIST);
-	says("a_seconds_total: its labels are none in the segment; asked for were method, code");
+	says("a_seconds_total: its label 0 is none in the segment, \"method\" was asked for");
 	assert_int_equal(s->control->end, end);
 	m.name = "b_seconds_total";
 	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
 	m.labels = 1;
 	assert_int_equal(percpu_segment_counter(s, &m, &none), -EEXIST);
-	says("b_seconds_total: its labels are method, code in the segment; asked for were "
-	     "method");
+	says("b_seconds_total: its label 1 is \"code\" in the segment, none was asked for");
 	assert_null(none);
 	assert_null(other);
 }

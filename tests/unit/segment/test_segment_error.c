@@ -230,14 +230,23 @@ static void other_objects_are_no_gauges(void **state)
 /* A name ends in its unit, so only a damaged record has another one. */
 static void other_units_are_told(void **state)
 {
-	const struct percpu_metric m = { .size = sizeof(m),
-					 .name = "w_seconds",
-					 .unit = "seconds" };
+	char help[PERCPU_METRIC_HELP + 1] = "";
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "w_seconds", .help = help, .unit = "seconds"
+	};
 	struct percpu_extrema *x, *none = NULL;
 	char *unit;
 
 	(void)state;
+	memset(help, '-', sizeof(help) - 1);
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &x), 0);
+	record_of("w_seconds")->unit += PERCPU_METRIC_HELP;
+	record_of("w_seconds")->help = 0;
+	refused(percpu_segment_extrema(s, &m, 0, &none), -EEXIST,
+		"w_seconds: unit is \"seconds---------------------------------\" in the segment, "
+		"\"seconds\" was asked for");
+	record_of("w_seconds")->unit -= PERCPU_METRIC_HELP;
+	record_of("w_seconds")->help = PERCPU_METRIC_HELP;
 	unit = (char *)(record_of("w_seconds") + 1) + strlen(m.name);
 	unit[0] = 'd';
 	unit[1] = 1; /* must not reach a terminal */

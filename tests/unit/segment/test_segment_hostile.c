@@ -396,9 +396,29 @@ static void bytes_of_labels_are_no_commands(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		name[1] = i == 0 ? '\x7f' : '\n';
 		assert_int_equal(count_labeled(s), -EEXIST);
-		assert_string_equal(percpu_error(),
-				    "l_total: its labels are ? in the segment; asked for were k");
+		assert_string_equal(
+			percpu_error(),
+			"l_total: its label 0 is \"?\" in the segment, \"k\" was asked for");
 	}
+}
+
+/* Numbers that differ, with texts that do not, are in no file that this library has written. */
+static void lengths_of_labels_are_damage(void **state)
+{
+	struct percpu_segment_record *r = labeled();
+	char *name = (char *)(r + 1) + r->name + r->unit;
+
+	(void)state;
+	name[0] = 2; /* beyond the row of names */
+	assert_int_equal(count_labeled(s), -EEXIST);
+	assert_string_equal(percpu_error(),
+			    "l_total: its label 0 is none in the segment, \"k\" was asked for");
+	name[0] = 1;
+	r->labels = 2;
+	assert_int_equal(count_labeled(s), -EBADMSG);
+	assert_string_equal(percpu_error(), "l_total: the file is damaged");
+	r->labels = 1;
+	assert_int_equal(count_labeled(s), 3);
 }
 
 int main(void)
@@ -409,6 +429,7 @@ int main(void)
 		three(fewer_values_are_another_series),
 		three(other_values_are_another_series),
 		three(bytes_of_labels_are_no_commands),
+		three(lengths_of_labels_are_damage),
 		three(removed_records_are_passed_over),
 		three(free_records_are_passed_over),
 		three(records_of_new_kinds_are_passed_over),

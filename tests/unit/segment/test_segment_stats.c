@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,17 +145,19 @@ static void other_fields_are_refused(void **state)
 	f.names = two;
 	f.n = 2;
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
-	assert_string_equal(percpu_error(), "lookups_total: its fields are hit, miss, error "
-					    "in the segment; asked for were hit, miss");
+	assert_string_equal(percpu_error(),
+			    "lookups_total: its field 2 is \"error\" in the segment, "
+			    "none was asked for");
 	f.names = other;
 	f.n = 3;
 	assert_int_equal(declare(s, &m, &f), -EEXIST);
-	assert_non_null(strstr(percpu_error(), "asked for were hit, miss, late"));
+	assert_non_null(strstr(percpu_error(), "\"error\" in the segment, \"late\" was asked for"));
 	f = results;
 	f.label = "outcome";
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
-	assert_string_equal(percpu_error(), "lookups_total: its labels are result in the "
-					    "segment; asked for were outcome");
+	assert_string_equal(percpu_error(),
+			    "lookups_total: its label 0 is \"result\" in the segment, "
+			    "\"outcome\" was asked for");
 	m.label_names = labels;
 	m.label_values = values;
 	m.labels = 1;
@@ -163,6 +166,29 @@ static void other_fields_are_refused(void **state)
 			    "lookups_total: is statistics in the segment, a counter was asked for");
 	assert_null(none);
 	assert_int_equal(s->control->end, end);
+}
+
+/* The last field of as many as there can be differs, in its last byte of as many. */
+static void long_fields_are_told_apart(void **state)
+{
+	static char name[PERCPU_STATS_MAX_COMMIT][PERCPU_METRIC_NAME + 1];
+	const char *fields[PERCPU_STATS_MAX_COMMIT];
+	const struct percpu_metric_fields f = { sizeof(f), "l", fields, PERCPU_STATS_MAX_COMMIT };
+	char sentence[1024];
+
+	(void)state;
+	for (int i = 0; i < PERCPU_STATS_MAX_COMMIT; i++) {
+		memset(name[i], 'a', PERCPU_METRIC_NAME);
+		name[i][0] = (char)('0' + i);
+		fields[i] = name[i];
+	}
+	assert_int_equal(declare(s, &lookups_total, &f), 0);
+	name[63][PERCPU_METRIC_NAME - 1] = 'b';
+	assert_int_equal(declare(t, &lookups_total, &f), -EEXIST);
+	snprintf(sentence, sizeof(sentence),
+		 "lookups_total: its field 63 is \"%.254sa\" in the segment, \"%s\" was asked for",
+		 name[63], name[63]);
+	assert_string_equal(percpu_error(), sentence);
 }
 
 /* The texts have the same number of bytes, with one label more and one field less. */
@@ -310,7 +336,7 @@ static void numbers_of_fields_are_not_believed(void **state)
 	assert_int_equal(t->series.used, 0);
 }
 
-/* The record's object is another one, or the lengths of its labels exceed the record. */
+/* The numbers of fields and of labels are not those of the texts. */
 static void damage_is_told(void **state)
 {
 	struct percpu_segment_record *r;
@@ -319,13 +345,14 @@ static void damage_is_told(void **state)
 	assert_int_equal(declare(s, &lookups_total, &results), 0);
 	r = percpu_directory_at(s, 0);
 	r->fields = 2;
-	assert_int_equal(declare(t, &lookups_total, &results), -EEXIST);
+	assert_int_equal(declare(t, &lookups_total, &results), -EBADMSG);
+	assert_string_equal(percpu_error(), "lookups_total: the file is damaged");
 	r->fields = 3;
 	r->labels = 16;
 	percpu_segment_close(t);
 	assert_int_equal(percpu_segment_open(test_path("stats"), PERCPU_SEGMENT_WRITE, NULL, &t),
 			 0);
-	assert_int_equal(declare(t, &lookups_total, &results), -EEXIST);
+	assert_int_equal(declare(t, &lookups_total, &results), -EBADMSG);
 }
 
 #define both(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
@@ -336,6 +363,7 @@ int main(void)
 		both(both_count_in_one),
 		both(labels_make_series),
 		both(other_fields_are_refused),
+		both(long_fields_are_told_apart),
 		both(fields_are_no_labels),
 		both(other_flags_are_refused),
 		both(fields_are_checked),
