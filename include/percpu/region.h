@@ -215,6 +215,7 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *	-EINVAL	size, align, or a NULL
  *	-EROFS	the region was opened to read
  *	-ENOSPC	a region that does not grow is full, or the file system is
+ *	-EBADMSG  in a shared region: the file is damaged
  *	-ENOMEM	no memory or address space
  *	-ETIMEDOUT  in a shared region: another process has been allocating for a second,
  *		because it is stopped or does not get to run

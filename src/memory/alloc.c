@@ -169,8 +169,8 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 	return 0;
 }
 
-/* Allocate up to n cells. Returns their number, or -errno if it is 0. The caller has both
- * locks. */
+/* Allocate up to n cells. Returns their number, or -errno if it is 0: -EBADMSG if a new chunk is
+ * full, because the file has bits there. The caller has both locks. */
 static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, size_t n, void **ret)
 {
 	bool disk_full = false;
@@ -198,7 +198,7 @@ static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, siz
 		e = alloc_in(r->chunks->at[r->n - 1], w, &ret[got]);
 		got += e == 0;
 	}
-	return got > 0 ? (ssize_t)got : e;
+	return got > 0 ? (ssize_t)got : e == -ENOENT ? -EBADMSG : e;
 }
 
 static void unlock_region(struct percpu_region *r, struct percpu_robust *h)

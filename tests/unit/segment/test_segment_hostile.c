@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -247,6 +248,26 @@ static void blocks_elsewhere_are_refused(void **state)
 	assert_int_equal(count_in(t, "a_total"), 2);
 }
 
+/* The allocator's bits say that all chunks are full, also the one that is made now. */
+static void full_chunks_at_the_end_are_damage(void **state)
+{
+	const size_t chunk = percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
+	struct percpu_header full;
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	memset(full.used, 0xff, sizeof(full.used));
+	for (uint32_t i = 0; i <= s->region->n; i++)
+		assert_int_equal(pwrite(fd, full.used, sizeof(full.used),
+					(off_t)(i * chunk + offsetof(struct percpu_header, used))),
+				 sizeof(full.used));
+	close(fd);
+	assert_int_equal(count_in(t, "d_total"), -EBADMSG);
+	assert_string_equal(percpu_error(), "d_total: the file is damaged");
+	assert_int_equal(count_in(t, "a_total"), 2);
+	assert_int_equal(count_in(t, "d_total"), 1); /* in a chunk that is made of no bytes */
+}
+
 /* In a file that cannot grow, a declaration that fails changes nothing. Histograms fill the file,
  * or records with long texts do. */
 
@@ -444,6 +465,7 @@ int main(void)
 		three(records_end_with_their_block),
 		three(keys_of_other_objects_are_refused),
 		three(blocks_elsewhere_are_refused),
+		three(full_chunks_at_the_end_are_damage),
 		three(full_files_change_nothing),
 	};
 
