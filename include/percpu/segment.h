@@ -137,7 +137,7 @@ struct percpu_metric {
 			     or kelvin; the name ends in _UNIT, or _UNIT_total */
 	const char *const *label_names;	 /* [a-zA-Z_][a-zA-Z0-9_]*, not "le", "quantile", "__..." */
 	const char *const *label_values; /* UTF-8, up to 255 bytes each */
-	size_t labels;			 /* how many, up to 16; 0: none; the arrays are not used */
+	size_t labels;			 /* how many, up to 16; 0: none, and no arrays */
 };
 
 #define PERCPU_METRIC_LABELS 16

@@ -31,19 +31,24 @@ static const char *const overflow_values[PERCPU_METRIC_LABELS] = {
 static int check_declaration(const struct percpu_declaration *d, const struct percpu_metric *m,
 			     size_t cap, struct percpu_reason *why)
 {
+	const char *const name = m->name != NULL ? m->name : "a family";
+
 	if (d->ret != NULL || d->kind < PERCPU_METRIC_COUNTER ||
 	    d->kind > PERCPU_METRIC_OWNED_FGAUGE)
 		return percpu_reason_set(
 			why, -EINVAL,
 			"%.255s: a family is of single values, of no info and no statistics, and "
 			"its row has no place for a handle",
-			m->name != NULL ? m->name : "a family");
+			name);
 	if (cap == 0 || cap > PERCPU_FAMILY_CAP)
 		return percpu_reason_set(why, -EINVAL, "a family of %zu series: 1 to %d", cap,
 					 PERCPU_FAMILY_CAP);
-	if (m->label_values != NULL || m->labels == 0)
+	if (m->label_values != NULL)
 		return percpu_reason_set(why, -EINVAL,
 					 "a family has names of labels, and no values");
+	if (m->labels == 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "%.255s: a family has labels, and .labels is 0", name);
 	return 0;
 }
 

@@ -243,6 +243,9 @@ int percpu_metric_check(const struct percpu_metric *m, unsigned kind, struct per
 	if (e == 0 && m->labels != 0 && (m->label_names == NULL || m->label_values == NULL))
 		return percpu_reason_set(why, -EINVAL, "%s: labels have no names or values",
 					 m->name);
+	if (e == 0 && m->labels == 0 && (m->label_names != NULL || m->label_values != NULL))
+		return percpu_reason_set(why, -EINVAL, "%s: it has labels, and .labels is 0",
+					 m->name);
 	for (size_t i = 0; e == 0 && i < m->labels; i++)
 		e = check_label(m, i, why);
 	return e;

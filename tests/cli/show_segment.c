@@ -36,8 +36,8 @@ static const struct percpu_metric *metric(const char *name, const char *unit, co
 		.name = name,
 		.help = "A \"help\" text,\nwith a back\\slash and \303\274.",
 		.unit = unit,
-		.label_names = labels,
-		.label_values = values,
+		.label_names = value ? labels : NULL,
+		.label_values = value ? values : NULL,
 		.labels = value ? 1 : 0,
 	};
 	return &m;

@@ -134,14 +134,14 @@ static int count_in(struct percpu_segment *s, unsigned i)
 	static const char *const values[] = { "x", "yyyyyyyyyyyyyyyyyyyyy" };
 	static const char *const ends[] = { "", "_total", "_total", "", "",	 "",
 					    "", "",	  "",	    "", "_info", "_total" };
-	const unsigned kind = 1 + i % PERCPU_METRIC_STATS;
+	const unsigned kind = 1 + i % PERCPU_METRIC_STATS, n = i / PERCPU_METRIC_STATS % 3;
 	char name[32];
 	const struct percpu_metric m = { .size = sizeof(m),
 					 .name = name,
 					 .help = i >= 4 ? help : "What it counts.",
-					 .label_names = labels,
-					 .label_values = values,
-					 .labels = i / PERCPU_METRIC_STATS % 3 };
+					 .label_names = n != 0 ? labels : NULL,
+					 .label_values = n != 0 ? values : NULL,
+					 .labels = n };
 
 	memset(help, 'h', sizeof(help) - 1);
 	snprintf(name, sizeof(name), "m%u%s", i, ends[kind]);

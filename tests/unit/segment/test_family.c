@@ -313,6 +313,7 @@ static void wrong_families_are_refused(void **state)
 	m = good;
 	m.labels = 0;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	says("f_total: a family has labels, and .labels is 0");
 	m.labels = PERCPU_METRIC_LABELS + 1;
 	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -E2BIG);
 	m = good;

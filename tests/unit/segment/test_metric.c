@@ -218,6 +218,13 @@ static void labels_are_checked(void **state)
 	m.label_names = names;
 	m.labels = 17;
 	refused(counter(&m), -E2BIG, "17 labels are more than 16");
+	m.labels = 0;
+	refused(counter(&m), -EINVAL, "k_total: it has labels, and .labels is 0");
+	m.label_names = NULL;
+	refused(counter(&m), -EINVAL, "k_total: it has labels, and .labels is 0");
+	m.label_names = names;
+	m.label_values = NULL;
+	refused(counter(&m), -EINVAL, "k_total: it has labels, and .labels is 0");
 }
 
 /* Declare the largest possible record. */
