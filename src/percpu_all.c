@@ -23,6 +23,7 @@
 #include "cpu/selftest.c"
 #include "cpu/status.c"
 #include "cpu/stay.c"
+#include "cpu/text.c"
 #include "cpu/thread.c"
 #include "cpu/verdict.c"
 #include "cpu/visit.c"

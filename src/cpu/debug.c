@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "debug.h"
+#include "text.h"
 
 #define OTHERS_US 100000
 
@@ -43,9 +44,7 @@ static void debug_print(const char *format, va_list args)
 
 	memcpy(text, prefix, start);
 	(void)vsnprintf(text + start, sizeof(text) - start - 1, format, args);
-	for (char *c = text; *c != '\0'; c++) /* the program's names can have any bytes */
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	percpu_text_make_printable(text);
 	strcat(text, "\n");
 	(void)!write(STDERR_FILENO, text, strlen(text));
 }

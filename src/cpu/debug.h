@@ -11,8 +11,8 @@
 /** Return the flags, with the debug flag as well if PERCPU_DEBUG is 1 in the environment. */
 unsigned percpu_debug_flags(unsigned flags, unsigned debug);
 
-/** Print "libpercpu: ", the text and a line feed to standard error, up to 500 bytes. Control
- *  characters of the text become '?'. */
+/** Print "libpercpu: ", the text and a line feed to standard error, up to 500 bytes, made
+ *  printable (text.h). */
 void percpu_debug_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Do the same, and abort. */

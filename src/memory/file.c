@@ -233,7 +233,7 @@ static int open_or_fill(int fd, unsigned flags, const struct percpu_region_optio
 		return open_region(fd, flags, false, ret);
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	if (st.st_size == 0)
+	if (S_ISREG(st.st_mode) && st.st_size == 0)
 		return fill_file(fd, flags, o, prepare, ret);
 	return flags & PERCPU_REGION_EXCL ? -EEXIST : open_region(fd, flags, false, ret);
 }

@@ -22,22 +22,6 @@
 
 #define NAME_END 500 /* bytes of a longer name that a sentence has */
 
-/* Replace bytes that are not UTF-8, and control characters: texts from a file can have any bytes.
- * The control characters from U+0080 to U+009f begin with the byte 0xc2. */
-static void make_printable(char *text)
-{
-	const unsigned char *const s = (unsigned char *)text;
-	size_t n;
-
-	for (size_t i = 0; s[i] != '\0'; i += n) {
-		n = percpu_utf8_size(text + i);
-		if (n == 0 || s[i] < ' ' || s[i] == 0x7f || (s[i] == 0xc2 && s[i + 1] < 0xa0)) {
-			n = n == 0 ? 1 : n;
-			memset(text + i, '?', n);
-		}
-	}
-}
-
 int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 {
 	va_list arguments;
@@ -46,7 +30,7 @@ int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
 	if (vsnprintf(why->text, sizeof(why->text), format, arguments) >= (int)sizeof(why->text))
 		strcpy(why->text + sizeof(why->text) - 4, "...");
 	va_end(arguments);
-	make_printable(why->text);
+	percpu_text_make_printable(why->text);
 	return e;
 }
 
@@ -179,7 +163,7 @@ static const char *why_not_opened(int e, unsigned flags)
 		return "it is a directory: name a file in it";
 	case -EPERM:
 		return "the file is another user's: PERCPU_SEGMENT_FOREIGN counts in it "
-		       "nevertheless";
+		       "nevertheless; or it is sealed (fcntl(2), F_ADD_SEALS)";
 	case -EACCES:
 		return "the permissions of the file, or of its directory, do not allow it: chmod(1)";
 	case -EROFS:

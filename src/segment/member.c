@@ -63,7 +63,7 @@ static int check_value(const struct percpu_record_copy *c, const char *value, si
 		return percpu_reason_set(why, -ENAMETOOLONG,
 					 "%.*s: the value of label %zu has more than %d bytes",
 					 c->head.name, name, i, PERCPU_METRIC_NAME);
-	if (!percpu_metric_is_utf8(value))
+	if (!percpu_text_is_utf8(value))
 		return percpu_reason_set(why, -EILSEQ, "%.*s: the value of label %zu is not UTF-8",
 					 c->head.name, name, i);
 	return 0;

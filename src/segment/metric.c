@@ -79,33 +79,6 @@ static bool is_name(const char *s)
 	return true;
 }
 
-size_t percpu_utf8_size(const char *text)
-{
-	const unsigned char *const s = (const unsigned char *)text;
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
-	uint32_t code = n == 1 ? *s : *s & (0x7fU >> n);
-
-	for (size_t i = 1; i < n; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	return n == 0 || code < least[n] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : n;
-}
-
-bool percpu_metric_is_utf8(const char *text)
-{
-	size_t n;
-
-	for (; *text != '\0'; text += n) {
-		n = percpu_utf8_size(text);
-		if (n == 0)
-			return false;
-	}
-	return true;
-}
-
 static bool ends_in(const char *name, size_t length, const char *end)
 {
 	const size_t n = strlen(end);
@@ -190,7 +163,7 @@ int percpu_metric_check_text(const char *name, const char *text, size_t most, co
 	if (strnlen(text, most + 1) > most)
 		return percpu_reason_set(why, -ENAMETOOLONG, "%s: the %s%s has more than %zu bytes",
 					 name, what, which, most);
-	if (!percpu_metric_is_utf8(text))
+	if (!percpu_text_is_utf8(text))
 		return percpu_reason_set(why, -EILSEQ, "%s: the %s%s is not UTF-8", name, what,
 					 which);
 	return 0;

@@ -123,7 +123,8 @@ static char *find_cells(struct percpu_reader *r, uint64_t key, enum percpu_kind 
 	*e = percpu_region_attach(r->s->region, key, kind, size, PERCPU_BLOCK_ALIGN, &cell);
 	if (*e != 0)
 		*e = percpu_reason_set(&r->why, -EBADMSG,
-				       "the file is damaged: its directory is not there");
+				       "the file is a region with other objects, or is damaged: it "
+				       "has no directory");
 	return cell;
 }
 

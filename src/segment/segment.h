@@ -9,6 +9,7 @@
 #include <percpu/segment.h>
 
 #include "../counts/counts.h"
+#include "../cpu/text.h"
 #include "../owners/owners.h"
 #include "complaint.h"
 
@@ -164,13 +165,6 @@ bool percpu_record_same_series(const struct percpu_record_copy *a,
  *  Returns 0; -EEXIST and why; or -EBADMSG if only the numbers of labels or fields differ. */
 int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why);
-
-/** Return how many bytes the character of UTF-8 has that the text begins with; 0 if it is not
- *  valid. */
-size_t percpu_utf8_size(const char *text);
-
-/** Return whether the text is UTF-8. */
-bool percpu_metric_is_utf8(const char *text);
 
 /* member.c: records of families and of their series */
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -210,6 +211,57 @@ static void descriptors_are_told(void **state)
 	close(fd);
 }
 
+/* Assert that a segment cannot be created in the file, and how the sentence goes on. */
+static void no_segment_in(int fd, int expected, const char *words)
+{
+	struct percpu_segment *none = NULL;
+	char sentence[200];
+
+	assert_true(fd >= 0);
+	assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &none), expected);
+	snprintf(sentence, sizeof(sentence), "segment of descriptor %d: %s", fd, words);
+	assert_ptr_equal(strstr(percpu_error(), sentence), percpu_error());
+	assert_null(none);
+	close(fd);
+}
+
+/* Where a segment cannot be created, the sentence is not about another file. */
+static void files_that_take_no_segment_are_told(void **state)
+{
+	int sealed = memfd_create("sealed", MFD_ALLOW_SEALING), pair[2];
+
+	(void)state;
+	assert_int_equal(fcntl(sealed, F_ADD_SEALS, F_SEAL_GROW), 0);
+	no_segment_in(sealed, -EPERM,
+		      "the file is another user's: PERCPU_SEGMENT_FOREIGN counts "
+		      "in it nevertheless; or it is sealed");
+	no_segment_in(open("/dev/null", O_RDWR), -EBADMSG, "the file is no segment");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	no_segment_in(pair[0], -EBADMSG, "the file is no segment");
+	close(pair[1]);
+}
+
+/* A file with another program's objects need not be damaged. */
+static void other_regions_are_told(void **state)
+{
+	const int fd = memfd_create("other", 0);
+	struct percpu_counter_array *array;
+	struct percpu_reader *none = NULL;
+	struct percpu_region *region;
+
+	(void)state;
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL,
+					       &region),
+			 0);
+	assert_int_equal(percpu_counter_array_open(region, 0, 4, &array), 0);
+	assert_int_equal(percpu_reader_open_fd(fd, &none), -EBADMSG);
+	assert_non_null(strstr(percpu_error(), ": the file is a region with other objects"));
+	assert_null(none);
+	percpu_counter_array_detach(array);
+	percpu_region_close(region);
+	close(fd);
+}
+
 /* A thread that has a sentence needs no memory for the next one. */
 static void sentences_are_replaced_without_memory(void **state)
 {
@@ -279,6 +331,8 @@ int main(void)
 		cmocka_unit_test(flags_and_options_are_told),
 		cmocka_unit_test(files_are_told),
 		cmocka_unit_test(descriptors_are_told),
+		cmocka_unit_test(files_that_take_no_segment_are_told),
+		cmocka_unit_test(other_regions_are_told),
 		cmocka_unit_test(sentences_are_replaced_without_memory),
 		cmocka_unit_test(threads_without_memory_are_told_nothing),
 		cmocka_unit_test(success_leaves_the_sentence),
