@@ -116,6 +116,7 @@ static int keep_handle(const struct percpu_declaring *d, void **handle)
 	if (e == 0 && found->handle == NULL) {
 		found->handle = *handle;
 		found->kind = d->asked->head.kind;
+		found->removable = d->member && !percpu_record_is_overflow(d->asked);
 		spare = NULL;
 	} else if (e == 0) {
 		*handle = found->handle;

@@ -96,7 +96,8 @@ int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t 
 				       ret);
 }
 
-/* Detach the handles of series that were removed up to that number. */
+/* Detach the handles of series that were removed up to that number. A damaged file may have other
+ * metrics marked as removed: the program still has their handles. */
 static void detach_released(struct percpu_segment *s, uint64_t removals)
 {
 	struct percpu_listed_record gone = { .handle = NULL };
@@ -107,8 +108,7 @@ static void detach_released(struct percpu_segment *s, uint64_t removals)
 		percpu_process_lock();
 		for (size_t i = s->retired.n; i-- > 0 && !found;) {
 			gone = s->retired.at[i];
-			found = gone.removal <= removals &&
-				!percpu_family_is_overflow(s, gone.handle);
+			found = gone.removable && gone.removal <= removals;
 			if (found)
 				s->retired.at[i] = s->retired.at[--s->retired.n];
 		}

@@ -187,17 +187,6 @@ void percpu_segment_drop_families(struct percpu_segment *s)
 	}
 }
 
-/* percpu_segment_release_removed() asks, because in a damaged file the overflow may be marked as
- * removed. */
-bool percpu_family_is_overflow(const struct percpu_segment *s, const void *handle)
-{
-	const struct percpu_family *f;
-
-	for (f = s->resolved; f != NULL && f->overflow != handle; f = f->next)
-		;
-	return f != NULL;
-}
-
 /* Return whether a resolve that failed with e gets the overflow instead. */
 static bool overflows(const struct percpu_family *f, int e)
 {
@@ -219,6 +208,10 @@ static int resolve(struct percpu_family *f, unsigned kind, const char *const *va
 	e = f->asked.head.kind == kind ?
 		    find_series(f, values, true, &handle, &why) :
 		    percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
+				      f->asked.head.name, (const char *)f->asked.bytes);
+	if (e == -EEXIST)
+		e = percpu_reason_set(&why, -EBADMSG,
+				      "%.*s: the file is damaged: the family is another one there",
 				      f->asked.head.name, (const char *)f->asked.bytes);
 	if (overflows(f, e)) {
 		__atomic_fetch_add(&f->record->overflows, 1, __ATOMIC_RELAXED);

@@ -37,6 +37,7 @@ struct percpu_series_slot {
 	uint64_t at;	  /* place of the record among all records, plus 1; 0: the slot is free */
 	void *handle;	  /* the one handle of this process, or NULL */
 	unsigned kind;	  /* kind of the handle */
+	bool removable;	  /* the handle is of a family's series, and not of its overflow */
 	unsigned members; /* in the table of families: how many series count for the cap */
 };
 
@@ -54,7 +55,8 @@ struct percpu_listed_record {
 	uint64_t family;  /* of a removed series: hash of its name */
 	size_t size;	  /* bytes of the record */
 	void *handle;
-	unsigned kind; /* kind of the handle */
+	unsigned kind;	/* kind of the handle */
+	bool removable; /* as in a slot */
 };
 
 struct percpu_record_list {
@@ -419,10 +421,6 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name);
 void percpu_segment_check_close(struct percpu_segment *s);
 
 /* family.c */
-
-/** Return whether the handle is that of the overflow of a family of this segment. The caller has
- *  the process lock. */
-bool percpu_family_is_overflow(const struct percpu_segment *s, const void *handle);
 
 /** Free the families that this process has declared. */
 void percpu_segment_drop_families(struct percpu_segment *s);

@@ -186,7 +186,8 @@ static int retire_handle(struct percpu_segment *s, const struct percpu_series_sl
 						     .removal = __atomic_load_n(&r->removal,
 										__ATOMIC_RELAXED),
 						     .handle = was->handle,
-						     .kind = was->kind };
+						     .kind = was->kind,
+						     .removable = was->removable };
 
 	return was->handle != NULL ? percpu_record_list_add(&s->retired, &listed) : 0;
 }
@@ -223,6 +224,7 @@ int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *
 		} else {
 			is->handle = was->handle;
 			is->kind = was->kind;
+			is->removable = was->removable;
 		}
 	}
 	if (e != 0)

@@ -134,19 +134,14 @@ static void who_has_released_holds_the_rest(void **state)
 	assert_int_equal(count_in(g, "e", 0), 1);
 }
 
-/* A damaged file has the overflow marked as removed: the family keeps its handle. */
-static void overflows_stay(void **state)
+/* Damage the file: mark the first record of that kind as removed. Let the process see it, and
+ * release. */
+static void lose_first(unsigned kind)
 {
-	static const char *const x[] = { "x" }, *const y[] = { "y" };
 	struct percpu_segment_record *r;
-	struct percpu_histogram *h = NULL;
-	struct percpu_family *family;
 	uint64_t at = 0;
 
-	(void)state;
-	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &family), 0);
-	for (r = percpu_directory_at(s, 0);
-	     r->kind != PERCPU_METRIC_HISTOGRAM || r->state != PERCPU_RECORD_IN_USE;
+	for (r = percpu_directory_at(s, 0); r->kind != kind || r->state != PERCPU_RECORD_IN_USE;
 	     r = percpu_directory_at(s, at))
 		at += r->size;
 	r->removal = 1;
@@ -154,10 +149,57 @@ static void overflows_stay(void **state)
 	s->control->removals = 1;
 	s->control->changes += 2;
 	assert_int_equal(percpu_segment_release_removed(s), 0);
+}
+
+/* A damaged file has the overflow marked as removed: the family keeps its handle. */
+static void overflows_stay(void **state)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_histogram *h = NULL;
+	struct percpu_family *family;
+
+	(void)state;
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &family), 0);
+	lose_first(PERCPU_METRIC_HISTOGRAM);
 	assert_int_equal(s->retired.n, 1);
 	assert_int_equal(percpu_family_histogram(family, x, &h), 0);
 	assert_int_equal(percpu_family_histogram(family, y, &h), 0);
 	percpu_histogram_record(h, 1);
+}
+
+/* A damaged file has a metric marked as removed that is of no family: its handle stays. */
+static void metrics_stay(void **state)
+{
+	struct percpu_histogram *h = NULL;
+	struct percpu_counter *c;
+
+	(void)state;
+	c = counter_of(f, "a");
+	assert_int_equal(percpu_segment_histogram(s, METRIC("alone"), NULL, &h), 0);
+	lose_first(PERCPU_METRIC_HISTOGRAM);
+	assert_int_equal(s->retired.n, 1);
+	assert_ptr_equal(s->retired.at[0].handle, h);
+	percpu_histogram_record(h, 1);
+	percpu_counter_add(c, 1);
+}
+
+/* A damaged file has another family of this name now. */
+static void families_that_have_changed_are_damage(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_segment_record *r;
+	struct percpu_counter *c = NULL;
+	uint64_t at = 0;
+
+	(void)state;
+	for (r = percpu_directory_at(s, 0); r->cap == 0; r = percpu_directory_at(s, at))
+		at += r->size;
+	r->kind = PERCPU_METRIC_GAUGE;
+	s->control->changes += 2;
+	assert_int_equal(percpu_family_counter(f, x, &c), -EBADMSG);
+	assert_string_equal(percpu_error(), "f_total: the file is damaged: the family is another "
+					    "one there");
+	assert_null(c);
 }
 
 /* A removed series counts towards the cap until each process with handles has released. */
@@ -563,6 +605,8 @@ int main(void)
 		both(who_releases_finds_the_new_ones),
 		both(who_has_released_holds_the_rest),
 		both(overflows_stay),
+		both(metrics_stay),
+		both(families_that_have_changed_are_damage),
 		both(what_is_held_is_not_looked_at),
 		both(objects_are_freed_as_a_whole),
 		both(owned_doubles_are_freed),
