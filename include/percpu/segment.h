@@ -66,10 +66,9 @@ struct percpu_segment_options {
  * write completes it.
  *
  * Returns 0, or
- *	-EINVAL	a NULL; unknown flags or options; another flag without WRITE, except
- *		DEBUG; or a name that is
- *		no path, and is empty, begins with a '.', or has other characters than letters,
- *		digits, '_', '.' and '-'
+ *	-EINVAL	a NULL; unknown flags or options, or options that cannot be; another flag without
+ *		WRITE, except DEBUG; or a name that is no path, and is empty, begins with a '.', or
+ *		has other characters than letters, digits, '_', '.' and '-'
  *	-ENAMETOOLONG  such a name of more than 200 characters
  *	-ENOENT	there is no such file, or, with CREATE, no such directory; or the file is a region
  *		with nothing at root 0, and is opened to read
@@ -106,10 +105,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
  *
  * With PERCPU_SEGMENT_DEBUG the library prints a sentence to standard error and aborts if the
  * process closes a segment twice, uses a segment or one of its handles after it closed the
- * segment, or adds to a counter, a gauge or a field of
- * statistics in a segment that it opened to read. To see that, it handles SIGSEGV in the
- * process. It passes on each SIGSEGV that no segment has to do with. A closed segment keeps its
- * addresses and some memory, but not its file.
+ * segment, or adds to a counter, a gauge or a field of statistics in a segment that it opened to
+ * read. To see that, it handles SIGSEGV in the process. It passes on each SIGSEGV that no segment
+ * has to do with. A closed segment keeps its addresses and some memory, but not its file.
  */
 PERCPU_API void percpu_segment_close(struct percpu_segment *s);
 

@@ -181,6 +181,9 @@ static const char *why_not_opened(int e, unsigned flags)
 		       "read, or use another name";
 	case -ENOSPC:
 		return "the disk is full";
+	case -EINVAL:
+		return "an option is not valid: .cpus is below the number of this machine's CPUs, "
+		       "or .mode has other bits than 07777";
 	case -ETIMEDOUT:
 		return "another process has held a lock of the file for a second, and may be "
 		       "stopped: try again";

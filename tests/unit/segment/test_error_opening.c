@@ -73,6 +73,7 @@ static void errors_are_told(void **state)
 		{ -ETIMEDOUT, "may be stopped" },
 		{ -EMFILE, "RLIMIT_NOFILE" },
 		{ -ENOMEM, "no memory" },
+		{ -EINVAL, ".cpus is below" },
 	};
 	const struct percpu_opening opening = { .name = "x" };
 	const struct percpu_reason none = { "" };
@@ -148,9 +149,12 @@ static void flags_and_options_are_told(void **state)
 		struct percpu_segment_options o;
 		uint64_t later;
 	} newer = { .o = { .size = sizeof(newer) }, .later = 1 };
+	const struct percpu_segment_options odd = { .size = sizeof(odd), .mode = 010000 };
 	struct percpu_segment *none = NULL;
 
 	(void)state;
+	refused(percpu_segment_open("a", ALL, &odd, &none), -EINVAL, "a",
+		"an option is not valid: ");
 	refused(percpu_segment_open("a", 0x41, NULL, &none), -EINVAL, "a",
 		"flags 0x40 are not known");
 	refused(percpu_segment_open("a", PERCPU_SEGMENT_ANEW, NULL, &none), -EINVAL, "a",
