@@ -94,14 +94,17 @@ static void drop_orphans(void)
 {
 	struct percpu_complaint *c = percpu_complaints, *next;
 
-	for (; has_orphans && c != NULL; c = next) {
+	if (!has_orphans)
+		return;
+	has_orphans = false;
+	percpu_complaints = NULL;
+	for (; c != NULL; c = next) {
 		next = c->next;
 		if (c == forker)
-			continue;
-		unlink_complaint(c);
-		free(c);
+			link_complaint(c);
+		else
+			free(c);
 	}
-	has_orphans = false;
 }
 
 /* Give the sentence to the calling thread. Returns whether that succeeded. The caller has the
