@@ -137,6 +137,7 @@ static struct percpu_family *enter_family(struct percpu_segment *s, struct percp
 {
 	struct percpu_family *there;
 
+	PERCPU_STEP("family: to be entered");
 	percpu_process_lock();
 	for (there = s->resolved; there != NULL && there->record != f->record; there = there->next)
 		;

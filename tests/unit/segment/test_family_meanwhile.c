@@ -1418,6 +1418,29 @@ static void owners_are_opened_once(void **state)
 	assert_non_null(owners_there);
 }
 
+/* Two threads declare a family at once: both get the same one. */
+
+static struct percpu_family *family_there;
+
+static bool have_family(void)
+{
+	family_there = family_of(s, 3);
+	return false;
+}
+
+static void families_are_entered_once(void **state)
+{
+	struct percpu_family *f;
+
+	(void)state;
+	meanwhile = have_family;
+	waits_when = "family: to be entered";
+	f = family_of(s, 3);
+	assert_null(waits_when);
+	assert_ptr_equal(f, family_there);
+	assert_non_null(family_there);
+}
+
 #define both(f) cmocka_unit_test_setup_teardown(f, open_both, clear)
 #define other(f) cmocka_unit_test_setup_teardown(f, open_other, clear)
 
@@ -1468,6 +1491,7 @@ int main(void)
 		both(half_made_twins_go),
 		both(the_last_handle_is_kept),
 		both(owners_are_opened_once),
+		both(families_are_entered_once),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);
