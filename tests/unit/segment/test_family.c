@@ -143,6 +143,22 @@ static void caps_hold_and_nothing_is_lost(void **state)
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
 }
 
+/* The cap is in the record of the family alone (docs/memory/format.md). */
+static void records_of_series_have_no_cap(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	const struct percpu_segment_record *r = percpu_directory_at(s, 0);
+	unsigned n = 0;
+
+	(void)state;
+	assert_non_null(counter_of(f, "x"));
+	for (uint64_t at = 0; at < s->control->end; at += r->size, n++) {
+		r = percpu_directory_at(s, at);
+		assert_int_equal(r->cap, r->state == PERCPU_RECORD_FAMILY ? 3 : 0);
+	}
+	assert_int_equal(n, 3); /* the family, the overflow and x */
+}
+
 /* A series is the overflow only if all its values are PERCPU_FAMILY_OVERFLOW. */
 static void one_value_of_overflow_is_a_series(void **state)
 {
@@ -364,9 +380,9 @@ static void wrong_families_are_refused(void **state)
 static void wrong_values_are_refused(void **state)
 {
 	struct percpu_family *f = family_of(s, 3);
+	struct percpu_counter *const there = counter_of(f, "there"), *c = there;
 	char name[PERCPU_METRIC_NAME + 2];
 	const char *values[] = { name };
-	struct percpu_counter *c = NULL;
 	struct percpu_gauge *g = NULL;
 	const uint64_t end = s->control->end;
 
@@ -388,7 +404,7 @@ static void wrong_values_are_refused(void **state)
 	assert_int_equal(percpu_family_counter(f, values, NULL), -EINVAL);
 	assert_int_equal(percpu_family_gauge(f, values, &g), -EINVAL);
 	says("f_total: is a family of another kind");
-	assert_null(c);
+	assert_ptr_equal(c, there);
 	assert_null(g);
 	assert_int_equal(s->control->end, end);
 	assert_int_equal(percpu_family_overflows(f), 0);
@@ -550,6 +566,7 @@ int main(void)
 		both(each_kind_has_families),
 		both(the_same_values_have_the_same_handle),
 		both(caps_hold_and_nothing_is_lost),
+		both(records_of_series_have_no_cap),
 		both(one_value_of_overflow_is_a_series),
 		both(other_families_of_a_name_are_refused),
 		both(metrics_are_no_series),

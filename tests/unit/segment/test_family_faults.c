@@ -263,6 +263,23 @@ static void no_memory_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
+static void overflow(unsigned i, void *arg)
+{
+	(void)i, (void)arg;
+	for (unsigned n = test_rounds(1000000); n > 0; n--)
+		(void)counter_of(f, "x");
+}
+
+/* Without memory the overflow is had without a lock. */
+static void overflows_of_threads_are_counted(void **state)
+{
+	(void)state;
+	fault_set(FAULT_MALLOC, 0, ENOMEM, true);
+	test_team_run(2, overflow, NULL);
+	(void)fault_clear();
+	assert_int_equal(percpu_family_overflows(f), 2 * test_rounds(1000000));
+}
+
 /* A value that cannot be a label's is refused, and not counted, also if there is no memory. */
 static void wrong_values_are_refused_without_memory(void **state)
 {
@@ -1021,6 +1038,7 @@ int main(void)
 		one(what_cannot_be_mapped_is_told),
 		cmocka_unit_test(whatever_fails_is_told),
 		one(no_memory_is_no_loss),
+		one(overflows_of_threads_are_counted),
 		one(wrong_values_are_refused_without_memory),
 		one(no_memory_is_told),
 		one(no_address_space_is_no_loss),
