@@ -155,6 +155,7 @@ static void texts_are_utf8(void **state)
 					   "\xf0\x8f\xbf\xbf",
 					   "\xf4\x90\x80\x80",
 					   "\xf8\x88\x80\x80\x80",
+					   "\xf8\x90\x80\x80",
 					   "a\xff" };
 	char longest[PERCPU_METRIC_HELP + 2];
 	struct percpu_metric m = *NAMED("help_total");
@@ -286,6 +287,10 @@ static void long_texts_are_cut_between_characters(void **state)
 	m.name = "x_bytes_total";
 	m.unit = text + 1;
 	refused(counter(&m), -EINVAL, "xx\" is no unit of such a metric");
+	memset(text + 1, 0x80, 298); /* no character begins there */
+	m.name = text + 1;
+	assert_int_equal(counter(&m), -ENAMETOOLONG);
+	assert_string_equal(percpu_error(), "...: the name has more than 255 bytes");
 }
 
 int main(void)
