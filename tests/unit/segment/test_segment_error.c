@@ -475,6 +475,26 @@ static void each_thread_has_a_sentence(void **state)
 	assert_non_null(strstr(percpu_error(), "otherwise"));
 }
 
+/* A thread that ends waits for the lock of the list. */
+static void sentences_end_under_the_lock(void **state)
+{
+	static struct failing ends;
+	int e;
+
+	(void)state;
+	fail_otherwise();
+	start_failing(&ends, 9);
+	percpu_process_lock();
+	sem_post(&ends.end);
+	usleep(50000);
+	e = pthread_tryjoin_np(ends.thread, NULL);
+	percpu_process_unlock();
+	assert_int_equal(e, EBUSY);
+	assert_int_equal(pthread_join(ends.thread, NULL), 0);
+	assert_int_equal(count_sentences(), 1);
+	sem_destroy(&ends.end);
+}
+
 /* A thread has one sentence, whichever segment it is about. It stays when the segment is closed. */
 static void the_last_failure_is_told(void **state)
 {
@@ -721,6 +741,7 @@ int main(void)
 		cmocka_unit_test(tables_are_checked),
 		cmocka_unit_test(metrics_have_the_size_of_a_release),
 		cmocka_unit_test(each_thread_has_a_sentence),
+		cmocka_unit_test(sentences_end_under_the_lock),
 		cmocka_unit_test(the_last_failure_is_told),
 		cmocka_unit_test(forks_keep_the_sentence_of_their_thread),
 		cmocka_unit_test(each_fork_keeps_the_sentence_of_its_thread),
