@@ -12,6 +12,8 @@
 
 #include "region_kinds.h"
 
+#include "memory/memory.h"
+
 static void cells_are_aligned_and_separate(void **state)
 {
 	static const size_t sizes[] = { 1, 8, 24, 64, 100, 4096 };
@@ -209,6 +211,25 @@ static void freed_cells_are_used_before_regions_grow(void **state)
 	}
 }
 
+/* Of many cells, as many are allocated as one chunk has room for, also if that is a new one. */
+static void many_cells_are_of_one_chunk(void **state)
+{
+	void *cell[5];
+
+	(void)state;
+	for (enum kind k = 0; k < KINDS; k++) {
+		struct percpu_region *r = create(k, NULL);
+
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(
+				percpu_region_alloc_many(r, PERCPU_LANE_SIZE / 2, 64, 5, cell), 2);
+			assert_int_equal(r->n, i + 1);
+			assert_true(percpu_chunk_of(cell[0]) == percpu_chunk_of(cell[1]));
+		}
+		discard(k, r);
+	}
+}
+
 static void other_lane_sizes_do_not_grow(void **state)
 {
 	struct percpu_region_options o = options();
@@ -338,6 +359,7 @@ int main(void)
 		cmocka_unit_test(growth_moves_nothing),
 		cmocka_unit_test(gaps_are_filled),
 		cmocka_unit_test(freed_cells_are_used_before_regions_grow),
+		cmocka_unit_test(many_cells_are_of_one_chunk),
 		cmocka_unit_test(other_lane_sizes_do_not_grow),
 		cmocka_unit_test(more_lanes_simulate_a_larger_machine),
 		cmocka_unit_test(options_are_checked),
