@@ -201,7 +201,7 @@ static const char *end_of_name(const char *name)
 	const size_t n = strlen(name);
 	const char *at = n > NAME_END ? name + n - NAME_END : name;
 
-	while (((unsigned char)*at & 0xc0) == 0x80) /* within a character of UTF-8 */
+	while (at != name && ((unsigned char)*at & 0xc0) == 0x80) /* within a character */
 		at++;
 	return at;
 }

@@ -101,6 +101,10 @@ static void names_are_told(void **state)
 	longest[201] = '\0';
 	refused(percpu_segment_open("a b", ALL, NULL, &none), -EINVAL, "a b", rule);
 	refused(percpu_segment_open("a\n", ALL, NULL, &none), -EINVAL, "a?", rule);
+	refused(percpu_segment_open("\xbc\xbc"
+				    "a",
+				    ALL, NULL, &none),
+		-EINVAL, "??a", rule);
 	refused(percpu_reader_open(".a", &no_reader), -EINVAL, ".a", rule);
 	refused(percpu_segment_open(longest, 0, NULL, &none), -ENAMETOOLONG, longest,
 		"a name has at most 200 characters");
