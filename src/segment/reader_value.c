@@ -284,7 +284,7 @@ static int read_each_cpu(struct percpu_reader *r, const struct percpu_picture_se
 			out[cpu] = s->kind == PERCPU_METRIC_COUNTER ? (double)word :
 								      (double)(int64_t)word;
 	}
-	return e;
+	return e != 0 ? e : percpu_reader_use(r); /* a thread may have closed it meanwhile */
 }
 
 /* Return why series i cannot be read for n CPUs, or NULL if it can be. */

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +95,32 @@ static size_t look_before(const void *cell, uint32_t lane, void (*fn)(void))
 	assert_int_equal(take(), 0);
 	assert_int_equal(waits_where, 0);
 	return percpu_reader_count(r);
+}
+
+/* Another thread closes the reader's descriptor, and opens another file, which has its number. */
+
+static void open_zeros(void)
+{
+	const int zeros = open("/dev/zero", O_RDONLY);
+
+	assert_int_equal(dup2(zeros, r->fd), r->fd);
+	close(zeros);
+}
+
+static void closed_descriptors_amid_cpus_are_told(void **state)
+{
+	const struct percpu_chunk *k = percpu_chunk_of(a);
+	double out = 77;
+
+	(void)state;
+	test_may_leave_descriptors();
+	assert_int_equal(look(), 2);
+	meanwhile = open_zeros;
+	waits_where = percpu_reader_file_offset(r, k->index, 0, (size_t)((char *)a - k->base));
+	assert_int_equal(percpu_reader_cpus(r, 0, &out, 1), -EBADF);
+	assert_int_equal(waits_where, 0);
+	assert_string_equal(percpu_error(), "the program has closed the file's descriptor");
+	assert_true(out == 77);
 }
 
 /* Biases and lanes */
@@ -886,6 +913,7 @@ int main(void)
 		EACH(what_is_tried_again_is_not_told),
 		EACH(a_list_of_what_changes_is_given_up),
 		EACH(lists_of_many_have_a_budget),
+		EACH(closed_descriptors_amid_cpus_are_told),
 		EACH(what_a_killed_thread_left_is_whole),
 	};
 
