@@ -184,6 +184,30 @@ static void each_call_fails_in_turn(void **state)
 	assert_int_equal(fault_inherited(), 0);
 }
 
+static unsigned long pages_mapped(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long n = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%lu", &n), 1);
+	fclose(f);
+	return n;
+}
+
+/* The buffer is unmapped, also if the file cannot be read. */
+static void fail_to_read_cpus(struct percpu_reader *r, double *cpus, size_t n)
+{
+	const unsigned long before = pages_mapped();
+
+	for (int i = 0; i < 100; i++) {
+		fault_set(FAULT_PREAD, 1, EIO, false);
+		assert_int_equal(percpu_reader_cpus(r, 0, cpus, n), -EIO);
+		assert_int_equal(fault_clear(), 1);
+	}
+	assert_true(pages_mapped() < before + 100);
+}
+
 /* Values of many CPUs need a buffer, for which memory may lack. */
 static void values_of_many_cpus_are_read_or_not(void **state)
 {
@@ -208,6 +232,7 @@ static void values_of_many_cpus_are_read_or_not(void **state)
 	assert_int_equal(percpu_reader_cpus(r, 0, cpus, CPUS), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
 	assert_string_equal(percpu_error(), "there is no memory for what each CPU has");
+	fail_to_read_cpus(r, cpus, CPUS);
 	assert_true(cpus[0] == 77 && cpus[CPUS - 1] == 77);
 	assert_int_equal(percpu_reader_cpus(r, 0, cpus, CPUS), 0);
 	assert_true(cpus[CPUS - 1] == 0);
