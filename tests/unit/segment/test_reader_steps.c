@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -105,6 +107,34 @@ static void open_zeros(void)
 
 	assert_int_equal(dup2(zeros, r->fd), r->fd);
 	close(zeros);
+}
+
+/* A copy of the file, in which nothing has changed. */
+static void open_copy(void)
+{
+	const int from = open(path, O_RDONLY), to = memfd_create("copy", 0);
+	off_t at = 0, end = lseek(from, 0, SEEK_END);
+
+	assert_int_equal(ftruncate(to, end), 0);
+	while ((at = lseek(from, at, SEEK_DATA)) >= 0) {
+		end = lseek(from, at, SEEK_HOLE);
+		assert_int_equal(lseek(to, at, SEEK_SET), at);
+		while (at < end)
+			assert_true(sendfile(to, from, &at, (size_t)(end - at)) > 0);
+	}
+	assert_int_equal(dup2(to, r->fd), r->fd);
+	close(to);
+	close(from);
+}
+
+static void closed_descriptors_amid_pictures_are_told(void **state)
+{
+	(void)state;
+	test_may_leave_descriptors();
+	meanwhile = open_copy;
+	waits_when = "reader: lanes added up";
+	assert_int_equal(take(), -EBADF);
+	assert_null(waits_when);
 }
 
 static void closed_descriptors_amid_cpus_are_told(void **state)
@@ -913,6 +943,7 @@ int main(void)
 		EACH(what_is_tried_again_is_not_told),
 		EACH(a_list_of_what_changes_is_given_up),
 		EACH(lists_of_many_have_a_budget),
+		EACH(closed_descriptors_amid_pictures_are_told),
 		EACH(closed_descriptors_amid_cpus_are_told),
 		EACH(what_a_killed_thread_left_is_whole),
 	};
