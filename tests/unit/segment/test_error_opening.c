@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -247,6 +248,9 @@ static void files_that_take_no_segment_are_told(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	no_segment_in(pair[0], -EBADMSG, "the file is no segment");
 	close(pair[1]);
+	assert_int_equal(mkfifo(test_path("fifo"), 0600), 0);
+	no_segment_in(open(test_path("fifo"), O_RDWR), -EBADMSG, "the file is no segment");
+	assert_int_equal(unlink(test_path("fifo")), 0);
 }
 
 /* A file with another program's objects need not be damaged. */
