@@ -247,7 +247,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_each(const struct percpu_re
 /**
  * Read from the file what each CPU has added to a counter or a gauge: out[cpu], for n CPUs. n is at
  * most percpu_reader_info.cpus. The call reads the current counts, not those of the picture. They
- * do not include counts of threads that run no sequences. A reset or set does not change them.
+ * do not include counts of threads that run no sequences. A reset or set does not change them. If
+ * the series was removed after the picture, they may be those of a series that has its place now.
  *
  * Also returns -EBADMSG, -EIO, ... as percpu_reader_read(), and -ENOMEM if there is no memory for
  * a copy of more than 4096 bytes.
