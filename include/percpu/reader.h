@@ -12,10 +12,9 @@
  * calls return what the picture has. They take the number of a series, from 0 up to but without
  * percpu_reader_count(). Series are in the order of names.
  *
- * Which owners of owned gauges live (owner.h) is found out once for each picture and owner: by the
- * first call that needs to know it. So all calls agree on one picture, and an owner that ends after
- * that call lives in the picture. An owner that has ended between percpu_reader_read() and that
- * call is dead in it.
+ * The first call that needs to know whether an owner of an owned gauge lives (owner.h) asks the
+ * kernel. The answer holds until the next picture, so all calls agree on one picture. An owner that
+ * ends before that call is dead in the picture. One that ends later lives in it.
  */
 #ifndef PERCPU_READER_H
 #define PERCPU_READER_H

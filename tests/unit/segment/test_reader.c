@@ -363,21 +363,28 @@ static void kill_owner(pid_t child)
 	(void)test_wait(child, 60);
 }
 
+/* Have this process as an owner of both gauges. */
+static void own_gauges(void)
+{
+	struct percpu_owned_gauge *g;
+	struct percpu_owned_fgauge *f;
+
+	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
+	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("p"), PERCPU_OWNED_MAX, &f), 0);
+	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
+	assert_int_equal(percpu_owned_fgauge_set(f, 1.5), 0);
+}
+
 /* An owner dies after a picture: the picture stays as it was, and the next one knows. The third one
  * has another owner in the same slot. */
 static void owners_live_as_long_as_the_picture(void **state)
 {
-	struct percpu_owned_gauge *g;
-	struct percpu_owned_fgauge *f;
 	pid_t child;
 
 	(void)state;
 	if (!WIDE)
 		test_skip("gauges are for processes of 64 bits");
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
-	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("p"), PERCPU_OWNED_MAX, &f), 0);
-	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
-	assert_int_equal(percpu_owned_fgauge_set(f, 1.5), 0);
+	own_gauges();
 	child = start_owner();
 	assert_int_equal(look(), 2);
 	assert_child_is_told(child, true);
@@ -394,17 +401,12 @@ static void owners_live_as_long_as_the_picture(void **state)
 /* Of two gauges only the first is asked before the owner dies. look() would ask both. */
 static void owners_live_in_all_gauges_or_in_none(void **state)
 {
-	struct percpu_owned_gauge *g;
-	struct percpu_owned_fgauge *f;
 	pid_t child;
 
 	(void)state;
 	if (!WIDE)
 		test_skip("gauges are for processes of 64 bits");
-	assert_int_equal(percpu_segment_owned_gauge(s, METRIC("o"), PERCPU_OWNED_SUM, &g), 0);
-	assert_int_equal(percpu_segment_owned_fgauge(s, METRIC("p"), PERCPU_OWNED_MAX, &f), 0);
-	assert_int_equal(percpu_owned_gauge_add(g, 7), 0);
-	assert_int_equal(percpu_owned_fgauge_set(f, 1.5), 0);
+	own_gauges();
 	child = start_owner();
 	assert_int_equal(percpu_reader_read(r), 0);
 	assert_true(number_of("o") == 107);
