@@ -105,6 +105,7 @@ static bool serve(struct percpu_pool *p, void *item, uint32_t state)
 
 bool percpu_pool_serve(struct percpu_pool *p, void *item)
 {
+	PERCPU_STEP("pool: waiters seen");
 	return serve(p, item, HAS_ITEM);
 }
 

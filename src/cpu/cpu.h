@@ -270,11 +270,10 @@ void percpu_thread_leave_call(const struct percpu_thread_call *w);
 /** Return whether the calling thread is in such a function for this object. */
 bool percpu_thread_is_in_call(const void *object);
 
-/** Return the thread's number, which no later thread has; 0: none. If make is set, and the
- *  thread has no number, it gets one. That fails if it has the common struct, and there is no
- *  key or memory for a number. With make set, the caller has the process lock. A child of fork
- *  has the number of the thread that forked. */
-uint64_t percpu_thread_number(bool make);
+/** Return the number of the calling thread, which no later thread of the process has. A thread gets
+ *  its number at the first call. Returns 0 if it can have none: it has the common struct, and there
+ *  is no key or memory for a number. A child of fork has the number of the thread that forked. */
+uint64_t percpu_thread_number(void);
 
 /** Prepare structs. Called once, before the first registration. detach will be called for each
  *  kept struct when its thread ends. Returns whether threads can have structs. */

@@ -266,13 +266,17 @@ static bool set_thread_number(uint64_t n)
 
 #endif
 
-uint64_t percpu_thread_number(bool make)
+uint64_t percpu_thread_number(void)
 {
 	static uint64_t last; /* the process lock protects it */
 	uint64_t n = thread_number();
 
-	if (make && n == 0 && set_thread_number(last + 1))
+	if (percpu_likely(n != 0))
+		return n;
+	percpu_process_lock();
+	if (set_thread_number(last + 1))
 		n = ++last;
+	percpu_process_unlock();
 	return n;
 }
 

@@ -45,20 +45,6 @@ static uint64_t private_writer(void)
 	return PERCPU_PARTICIPANT_PRIVATE | rwlock_forks;
 }
 
-/* Return the number of this thread; no later thread of the process gets the same. 0: it has none,
- * and can get none. */
-static uint64_t number_of_thread(void)
-{
-	uint64_t number = percpu_thread_number(false);
-
-	if (percpu_unlikely(number == 0)) {
-		percpu_process_lock();
-		number = percpu_thread_number(true);
-		percpu_process_unlock();
-	}
-	return number;
-}
-
 /* Store in ret the value of the lock's word `thread` for this thread. The lowest bits are the
  * kernel's id of the thread. In a region the owner and the thread's number are above: the kernel
  * reuses the id of a thread that has ended, but the number is never reused. In private memory only
@@ -71,7 +57,7 @@ static int thread_of(const struct percpu_rwlock_handle *h, uint64_t owner, uint6
 
 	if (id < 0)
 		return percpu_errno();
-	above = number_of_thread();
+	above = percpu_thread_number();
 	if (h->p.owners != NULL)
 		above = above << RWLOCK_OWNER_BITS |
 			(owner & ((UINT64_C(1) << RWLOCK_OWNER_BITS) - 1));

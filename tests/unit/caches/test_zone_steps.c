@@ -421,9 +421,27 @@ static int wait_for_either(void *arg)
 	return percpu_zone_destroy(zone);
 }
 
+/* A free sees a waiter, but another free serves it first. The item is kept. */
+static int free_for_one_waiter(void *arg)
+{
+	(void)arg;
+	sleeps_for_good = true;
+	make_limited(2);
+	let_wait(0);
+	await(&zone->pool.waiters, 1);
+	let_happen(free_second, "pool: waiters seen", 1);
+	test_child_require(percpu_zone_free(zone, items[0]) == 0, "free");
+	test_child_require(times == 0 && end_wait(0) == 0, "served");
+	test_child_require(waiting[0].item == items[1], "by the other free");
+	test_child_require(stats_of(zone).cached == 1 && stats_of(zone).used == 1, "one is kept");
+	test_child_require(percpu_zone_free(zone, items[1]) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
 static void what_was_found_for_nobody_is_kept(void **state)
 {
 	(void)state;
+	assert_int_equal(test_wait(test_fork(free_for_one_waiter, NULL), 60), 0);
 	assert_int_equal(test_wait(test_fork(wait_for_either, NULL), 60), 0);
 }
 

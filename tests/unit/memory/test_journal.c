@@ -465,6 +465,20 @@ static void who_may_only_read_gives_up(void **state)
 	percpu_stats_destroy(stats);
 }
 
+/* A process that may write copies such words under the lock. */
+static void who_may_write_locks(void **state)
+{
+	uint64_t out[FIELDS] = { 7 };
+
+	(void)state;
+	when_copied = change_turn;
+	assert_int_equal(percpu_journal_read(stats->block.chunk, offset, out, FIELDS), 0);
+	assert_non_null(when_copied);
+	when_copied = NULL;
+	assert_int_equal(out[0], 0);
+	percpu_stats_destroy(stats);
+}
+
 static uint64_t field_of(size_t i)
 {
 	uint64_t out[FIELDS];
@@ -513,6 +527,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(killed_update_is_completed, start, stop),
 		cmocka_unit_test_setup_teardown(who_may_only_read_gives_up, start, stop),
+		cmocka_unit_test_setup_teardown(who_may_write_locks, start, stop),
 		cmocka_unit_test_setup_teardown(updates_are_all_or_nothing, start, stop),
 		cmocka_unit_test_setup_teardown(killed_update_does_not_outlive_its_cells, start,
 						stop),
