@@ -15,6 +15,7 @@ reached.
 """
 
 import collections
+import concurrent.futures
 import itertools
 import json
 import pathlib
@@ -25,15 +26,23 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def export(profile, programs):
-    """Yield (name, what llvm-cov says) of each file of the library."""
-    command = ["llvm-cov", "export", "-skip-functions", f"-instr-profile={profile}", programs[0]]
-    command += [f"-object={program}" for program in programs[1:]]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+def export(profile, program):
+    """Return (name, what llvm-cov says) of each file of the library in a program.
+
+    One program at a time: of functions of one name llvm-cov takes the first one of all programs,
+    and builds that differ have different functions of that name. It warns of functions that ran in
+    other builds only, and says nothing of them.
+    """
+    command = ["llvm-cov", "export", "-skip-functions", f"-instr-profile={profile}", program]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stderr.decode())
+    found = []
     for entry in json.loads(done.stdout)["data"][0]["files"]:
         name = pathlib.Path(entry["filename"]).resolve().relative_to(ROOT)
         if name.parts[0] in ("src", "include"):
-            yield name, entry
+            found.append((name, entry))
+    return found
 
 
 def count_lines(segments):
@@ -78,8 +87,8 @@ class Counts:
 
 
 def has_code(source):
-    """Return whether a line has more than a brace, a label or a comment."""
-    return not re.fullmatch(r"[\s{};]*|\s*/?\*.*|\s*(else|do)\s*\{?", source)
+    """Return whether a line has more than a brace, a label, a comment or a directive."""
+    return not re.fullmatch(r"[\s{};]*|\s*/?\*.*|#.*|\s*(else|do)\s*\{?", source)
 
 
 def read_explained(path):
@@ -117,8 +126,11 @@ def main():
     explained, machines = read_explained(pathlib.Path(explained))
     places = collections.defaultdict(list)
     files = collections.defaultdict(Counts)
-    for name, entry in export(profile, programs):
-        files[name].add(entry)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for name, entry in itertools.chain.from_iterable(
+            pool.map(lambda program: export(profile, program), programs)
+        ):
+            files[name].add(entry)
     for name, counts in sorted(files.items()):
         text = [""] + (ROOT / name).read_text(encoding="utf-8").splitlines()
         for line, what in sorted(set(counts.unreached())):
