@@ -12,11 +12,13 @@
  * them, because the program's malloc(3) may have a fork handler that runs later.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "segment.h"
 
@@ -152,11 +154,22 @@ const char *percpu_error(void)
 
 /* Opening. */
 
-static const char *why_not_opened(int e, unsigned flags)
+/* Return whether the file cannot be there, because its directory is not. */
+static bool lacks_directory(const char *name)
+{
+	const char *const path = strchr(name, '/') != NULL ? name : PERCPU_FLAT_NAMES;
+	char *const directory = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
+	const bool lacks = directory != NULL && access(directory, F_OK) != 0 && errno == ENOENT;
+
+	free(directory);
+	return lacks;
+}
+
+static const char *why_not_opened(int e, const struct percpu_opening *o)
 {
 	switch (e) {
 	case -ENOENT:
-		return flags & PERCPU_SEGMENT_CREATE ?
+		return o->name != NULL && lacks_directory(o->name) ?
 			       "there is no such directory" :
 			       "there is no such file, or it has no segment yet: the first process "
 			       "that counts creates it, with PERCPU_SEGMENT_CREATE";
@@ -209,11 +222,14 @@ static const char *end_of_name(const char *name)
 int percpu_error_keep_opening(int e, const struct percpu_opening *o,
 			      const struct percpu_reason *why)
 {
-	const char *const text = *why->text != '\0' ? why->text : why_not_opened(e, o->flags);
+	const char *const text = *why->text != '\0' ? why->text : why_not_opened(e, o);
 	const char *const name = o->name != NULL ? end_of_name(o->name) : NULL;
 	struct percpu_reason told;
 
-	if (name != NULL)
+	if (name != NULL && text != why->text && strchr(o->name, '/') == NULL)
+		(void)percpu_reason_set(&told, e, "segment \"%s\" (" PERCPU_FLAT_NAMES "%s): %s",
+					name, name, text);
+	else if (name != NULL)
 		(void)percpu_reason_set(&told, e, "segment \"%s%s\": %s",
 					name != o->name ? "..." : "", name, text);
 	else

@@ -33,7 +33,6 @@ int percpu_error_say(int e, const char *sentence);
 struct percpu_opening {
 	const char *name; /* NULL: a descriptor */
 	int fd;
-	unsigned flags; /* of percpu_segment_open() */
 };
 
 /** Keep why a segment could not be opened, also by a reader. If *why is empty, the sentence is

@@ -75,7 +75,8 @@ static const char *words_of(int e)
 {
 	switch (e) {
 	case -ENOENT:
-		return "it is not there, and the segment was opened to read";
+		return "it is not there, and the segment was opened to read: start the program "
+		       "that counts first";
 	case -EEXIST:
 		return "what it was created with differs from what was asked for";
 	case -ENOSPC:

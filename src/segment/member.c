@@ -51,31 +51,33 @@ void percpu_record_drop_help(struct percpu_record_copy *c)
 	end_record(c, (size_t)(member_values(c) - c->bytes) + c->head.label_values);
 }
 
-static int check_value(const struct percpu_record_copy *c, const char *value, size_t i,
-		       struct percpu_reason *why)
+/* Check the value of a label, which is a text of a row. */
+static int check_value(const struct percpu_record_copy *c, const unsigned char *label,
+		       const char *value, struct percpu_reason *why)
 {
-	const char *const name = (const char *)c->bytes;
+	const char *const name = (const char *)c->bytes, *const text = (const char *)label + 1;
 
 	if (value == NULL)
-		return percpu_reason_set(why, -EINVAL, "%.*s: the value of label %zu is NULL",
-					 c->head.name, name, i);
+		return percpu_reason_set(why, -EINVAL, "%.*s: the value of label %.*s is NULL",
+					 c->head.name, name, *label, text);
 	if (strnlen(value, PERCPU_METRIC_NAME + 1) > PERCPU_METRIC_NAME)
 		return percpu_reason_set(why, -ENAMETOOLONG,
-					 "%.*s: the value of label %zu has more than %d bytes",
-					 c->head.name, name, i, PERCPU_METRIC_NAME);
+					 "%.*s: the value of label %.*s has more than %d bytes",
+					 c->head.name, name, *label, text, PERCPU_METRIC_NAME);
 	if (!percpu_text_is_utf8(value))
-		return percpu_reason_set(why, -EILSEQ, "%.*s: the value of label %zu is not UTF-8",
-					 c->head.name, name, i);
+		return percpu_reason_set(why, -EILSEQ, "%.*s: the value of label %.*s is not UTF-8",
+					 c->head.name, name, *label, text);
 	return 0;
 }
 
 int percpu_record_check_values(const struct percpu_record_copy *family, const char *const *values,
 			       struct percpu_reason *why)
 {
+	const unsigned char *label = percpu_record_labels(family);
 	int e = 0;
 
-	for (size_t i = 0; i < family->head.labels && e == 0; i++)
-		e = check_value(family, values[i], i, why);
+	for (size_t i = 0; i < family->head.labels && e == 0; i++, label += 1 + *label)
+		e = check_value(family, label, values[i], why);
 	return e;
 }
 

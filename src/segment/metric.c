@@ -100,7 +100,7 @@ static int check_suffix(const char *name, unsigned kind, struct percpu_reason *w
 	if (ends_in(name, n, "_total") != counts)
 		return percpu_reason_set(why, -EINVAL, "%s: %s ends in _total", name,
 					 counts ? "the name of a counter" :
-						  "only the name of a counter");
+						  "only the name of a counter, or of statistics,");
 	if (ends_in(name, n, "_info") != (kind == PERCPU_METRIC_INFO))
 		return percpu_reason_set(why, -EINVAL, "%s: %s ends in _info", name,
 					 kind == PERCPU_METRIC_INFO ? "the name of an info" :
@@ -193,9 +193,13 @@ static int check_label(const struct percpu_metric *m, size_t i, struct percpu_re
 	const char *const label = m->label_names[i];
 	int e;
 
-	if (label == NULL || m->label_values[i] == NULL)
-		return percpu_reason_set(why, -EINVAL, "%s: label %zu is NULL", m->name, i);
+	if (label == NULL)
+		return percpu_reason_set(why, -EINVAL, "%s: the name of label %zu is NULL", m->name,
+					 i);
 	e = percpu_metric_check_label(m, label, i, why);
+	if (e == 0 && m->label_values[i] == NULL)
+		return percpu_reason_set(why, -EINVAL, "%s: the value of label %s is NULL", m->name,
+					 label);
 	return e != 0 ? e :
 			percpu_metric_check_text(m->name, m->label_values[i], PERCPU_METRIC_NAME,
 						 "value of label ", label, why);
@@ -214,8 +218,8 @@ int percpu_metric_check(const struct percpu_metric *m, unsigned kind, struct per
 		return percpu_reason_set(why, -E2BIG, "%s: %zu labels are more than %d", m->name,
 					 m->labels, PERCPU_METRIC_LABELS);
 	if (e == 0 && m->labels != 0 && (m->label_names == NULL || m->label_values == NULL))
-		return percpu_reason_set(why, -EINVAL, "%s: labels have no names or values",
-					 m->name);
+		return percpu_reason_set(why, -EINVAL, "%s: it has labels, and %s is NULL", m->name,
+					 m->label_names == NULL ? ".label_names" : ".label_values");
 	if (e == 0 && m->labels == 0 && (m->label_names != NULL || m->label_values != NULL))
 		return percpu_reason_set(why, -EINVAL, "%s: it has labels, and .labels is 0",
 					 m->name);
@@ -276,11 +280,12 @@ int percpu_metric_read(const struct percpu_metric *m, const struct percpu_metric
 	int e;
 
 	if (m == NULL)
-		return percpu_reason_set(why, -EINVAL, "a metric is NULL");
+		return percpu_reason_set(why, -EINVAL, "a struct percpu_metric is NULL");
 	if (percpu_struct_read(&known, sizeof(known), m) != 0)
 		return percpu_reason_set(
 			why, -EINVAL,
-			"a struct percpu_metric has a size of %zu, or fields that are not known",
+			"a struct percpu_metric has a .size of %zu, or fields that this library "
+			"does not know: .size is sizeof(struct percpu_metric)",
 			m->size);
 	e = percpu_metric_check(&known, kind, why);
 	if (e == 0 && kind == PERCPU_METRIC_STATS) {
@@ -339,24 +344,11 @@ static int text_size(const unsigned char *at, const unsigned char *end)
 	return at < end && *at < end - at ? *at : -1;
 }
 
-/* A text of a row, for a sentence. */
-struct quoted {
-	char text[PERCPU_METRIC_NAME + 3];
-};
-
-static struct quoted quote(const unsigned char *at, int size)
-{
-	struct quoted q = { "none" };
-
-	if (size >= 0)
-		snprintf(q.text, sizeof(q.text), "\"%.*s\"", size, (const char *)at + 1);
-	return q;
-}
-
 int percpu_record_complain(const struct percpu_record_copy *asked, const char *what,
 			   struct percpu_texts is, struct percpu_texts wants,
 			   struct percpu_reason *why)
 {
+	const char *const name = (const char *)asked->bytes;
 	int has = text_size(is.at, is.end), size = text_size(wants.at, wants.end);
 	size_t i = 0;
 
@@ -368,10 +360,20 @@ int percpu_record_complain(const struct percpu_record_copy *asked, const char *w
 	}
 	if (has < 0 && size < 0)
 		return -EBADMSG;
-	return percpu_reason_set(why, -EEXIST,
-				 "%.*s: its %s %zu is %s in the segment, %s was asked for",
-				 asked->head.name, (const char *)asked->bytes, what, i,
-				 quote(is.at, has).text, quote(wants.at, size).text);
+	if (has < 0)
+		return percpu_reason_set(
+			why, -EEXIST,
+			"%.*s: it has no %s \"%.*s\" in the segment, which was asked for",
+			asked->head.name, name, what, size, (const char *)wants.at + 1);
+	if (size < 0)
+		return percpu_reason_set(
+			why, -EEXIST,
+			"%.*s: it has the %s \"%.*s\" in the segment, which was not asked for",
+			asked->head.name, name, what, has, (const char *)is.at + 1);
+	return percpu_reason_set(
+		why, -EEXIST, "%.*s: its %s %zu is \"%.*s\" in the segment, \"%.*s\" was asked for",
+		asked->head.name, name, what, i, has, (const char *)is.at + 1, size,
+		(const char *)wants.at + 1);
 }
 
 static struct percpu_texts label_names(const struct percpu_record_copy *c)

@@ -202,8 +202,9 @@ int percpu_reader_check_name(struct percpu_reader *r)
 	if (r->path == NULL ||
 	    (lstat(r->path, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode))
 		return 0;
-	return percpu_reason_set(&r->why, -ESTALE, "%s is not the file any more that was opened",
-				 r->path);
+	return percpu_reason_set(
+		&r->why, -ESTALE,
+		"%s was removed or replaced after it was opened: open a new reader", r->path);
 }
 
 /* Take a picture once. Returns 0; -EAGAIN if the directory has changed meanwhile; -EBADMSG if it

@@ -74,8 +74,9 @@ static int pread_header(struct percpu_reader *r, uint32_t i, struct percpu_heade
 		e = -EBADMSG;
 	if (e == -EPROTO)
 		return percpu_reason_set(&r->why, e,
-					 "the file is of version %u, and not of %u; or another "
-					 "architecture has made it",
+					 "the file is of version %u, and not of %u, or another "
+					 "architecture has made it: read it with the library that "
+					 "made it",
 					 h->version & 0xffff, PERCPU_FORMAT_MAJOR);
 	return e == 0 ? 0 :
 			percpu_reason_set(&r->why, e,

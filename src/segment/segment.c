@@ -15,7 +15,6 @@
 #include "../cpu/debug.h"
 #include "segment.h"
 
-#define FLAT_NAMES "/dev/shm/percpu." /* in front of a name that is no path */
 #define LONGEST_FLAT 200
 #define NO_PLACE "there is no place for the handle"
 #define OF_WRITERS                                                                                 \
@@ -197,7 +196,7 @@ char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why)
 	if (*e != 0)
 		return NULL;
 	*e = -ENOMEM;
-	if (asprintf(&path, "%s%s", strchr(name, '/') == NULL ? FLAT_NAMES : "", name) < 0)
+	if (asprintf(&path, "%s%s", strchr(name, '/') == NULL ? PERCPU_FLAT_NAMES : "", name) < 0)
 		return NULL;
 	return path;
 }
@@ -226,7 +225,7 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
 			struct percpu_segment **ret)
 {
-	const struct percpu_opening opening = { .name = name, .flags = flags };
+	const struct percpu_opening opening = { .name = name };
 	struct percpu_reason why = { "" };
 	int e;
 
@@ -256,7 +255,7 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
 			   struct percpu_segment **ret)
 {
-	const struct percpu_opening opening = { .fd = fd, .flags = flags };
+	const struct percpu_opening opening = { .fd = fd };
 	struct percpu_reason why = { "" };
 	int e = ret != NULL ? open_descriptor(fd, flags, o, ret, &why) :
 			      percpu_reason_set(&why, -EINVAL, NO_PLACE);

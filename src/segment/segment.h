@@ -374,6 +374,8 @@ int percpu_parameters_compare(const struct percpu_declaring *d, const struct per
 
 /* segment.c */
 
+#define PERCPU_FLAT_NAMES "/dev/shm/percpu." /* in front of a name that is no path */
+
 /** Return the path of the segment of that name, or NULL, *e, and why if the name is wrong. The
  *  caller frees it. */
 char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why);

@@ -83,7 +83,8 @@ static void errors_are_told(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		assert_int_equal(percpu_error_keep_opening(told[i].e, &opening, &none), told[i].e);
-		assert_ptr_equal(strstr(percpu_error(), "segment \"x\": "), percpu_error());
+		assert_ptr_equal(strstr(percpu_error(), "segment \"x\" (/dev/shm/percpu.x): "),
+				 percpu_error());
 		assert_non_null(strstr(percpu_error(), told[i].words));
 		assert_string_not_equal(percpu_error(), last);
 		snprintf(last, sizeof(last), "%s", percpu_error());
@@ -140,11 +141,13 @@ static void long_paths_end_with_their_name(void **state)
 	snprintf(end + 3, sizeof(end) - 3, "%s", path + n - 500);
 	assert_int_equal((unsigned char)path[n - 500], 0xbc); /* within a character */
 	memmove(end + 3, end + 4, strlen(end + 3));
-	refused(percpu_segment_open(path, 0, NULL, &none), -ENOENT, end, "there is no such file");
+	refused(percpu_segment_open(path, 0, NULL, &none), -ENOENT, end,
+		"there is no such directory");
 	for (size_t i = 0; i < 4; i++) /* two bytes of three are left out */
 		path[n - 502 + i] = "/\xe2\x82\xac"[i];
 	snprintf(end + 3, sizeof(end) - 3, "%s", path + n - 498);
-	refused(percpu_segment_open(path, 0, NULL, &none), -ENOENT, end, "there is no such file");
+	refused(percpu_segment_open(path, 0, NULL, &none), -ENOENT, end,
+		"there is no such directory");
 	assert_null(none);
 }
 
@@ -158,7 +161,7 @@ static void flags_and_options_are_told(void **state)
 	struct percpu_segment *none = NULL;
 
 	(void)state;
-	refused(percpu_segment_open("a", ALL, &odd, &none), -EINVAL, "a",
+	refused(percpu_segment_open("./a", ALL, &odd, &none), -EINVAL, "./a",
 		"an option is not valid: ");
 	refused(percpu_segment_open("a", 0x41, NULL, &none), -EINVAL, "a",
 		"flags 0x40 are not known");
@@ -171,16 +174,28 @@ static void flags_and_options_are_told(void **state)
 
 static void files_are_told(void **state)
 {
-	const char *const missing = test_path("missing"), *const deep = test_path("none/deep");
+	char missing[160], deep[160];
 	struct percpu_reader *no_reader = NULL;
 	struct percpu_segment *none = NULL;
 
 	(void)state;
+	snprintf(missing, sizeof(missing), "%s", test_path("missing"));
+	snprintf(deep, sizeof(deep), "%s", test_path("none/deep"));
 	refused(percpu_segment_open(missing, PERCPU_SEGMENT_WRITE, NULL, &none), -ENOENT, missing,
 		"there is no such file, or it has no segment yet");
 	refused(percpu_reader_open(missing, &no_reader), -ENOENT, missing, "there is no such file");
 	refused(percpu_segment_open(deep, ALL, NULL, &none), -ENOENT, deep,
 		"there is no such directory");
+	refused(percpu_reader_open(deep, &no_reader), -ENOENT, deep, "there is no such directory");
+	refused(percpu_segment_open("/none/x", 0, NULL, &none), -ENOENT, "/none/x",
+		"there is no such directory");
+	refused(percpu_segment_open("/none", 0, NULL, &none), -ENOENT, "/none",
+		"there is no such file");
+	assert_int_equal(percpu_reader_open("missing-percpu", &no_reader), -ENOENT);
+	assert_ptr_equal(strstr(percpu_error(),
+				"segment \"missing-percpu\" (/dev/shm/percpu.missing-percpu): "
+				"there is no such file"),
+			 percpu_error());
 	refused(percpu_reader_open("/dev/shm", &no_reader), -EISDIR, "/dev/shm",
 		"it is a directory");
 	assert_null(none);

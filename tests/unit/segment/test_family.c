@@ -204,9 +204,9 @@ static void other_families_of_a_name_are_refused(void **state)
 	assert_int_equal(declare_family(t, "f_total", PERCPU_METRIC_FCOUNTER, 3, &f), -EEXIST);
 	says("f_total: is a counter in the segment, a counter of doubles was asked for");
 	assert_int_equal(percpu_segment_counter(t, &m, &c), -EEXIST);
-	says("f_total: its label 0 is \"a\" in the segment, none was asked for");
+	says("f_total: it has the label \"a\" in the segment, which was not asked for");
 	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 3, &f), -EEXIST);
-	says("g_total: its label 0 is none in the segment, \"a\" was asked for");
+	says("g_total: it has no label \"a\" in the segment, which was asked for");
 	assert_int_equal(s->control->end, end);
 	assert_null(f);
 	assert_null(c);
@@ -390,7 +390,7 @@ static void wrong_values_are_refused(void **state)
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(percpu_family_counter(f, values, &c), -ENAMETOOLONG);
-	says("f_total: the value of label 0 has more than 255 bytes");
+	says("f_total: the value of label a has more than 255 bytes");
 	strcpy(name, "\xff");
 	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
 	assert_int_equal(percpu_family_remove(f, values), -EILSEQ);
@@ -417,7 +417,8 @@ static void wrong_values_are_refused(void **state)
 /* The error names the first wrong value, whatever the others are. */
 static void the_first_wrong_value_is_told(void **state)
 {
-	static const char *const labels[] = { "a", "b" }, *const values[] = { NULL, "\xff" };
+	static const char *const labels[] = { "a", "b" };
+	const char *values[] = { NULL, "\xff" };
 	const struct percpu_metric m = {
 		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 2
 	};
@@ -430,7 +431,10 @@ static void the_first_wrong_value_is_told(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
 	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
-	says("g_total: the value of label 0 is NULL");
+	says("g_total: the value of label a is NULL");
+	values[0] = "x";
+	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
+	says("g_total: the value of label b is not UTF-8");
 	assert_null(c);
 }
 

@@ -87,7 +87,8 @@ static void ends_of_names_say_the_kind(void **state)
 		refused(extrema(NAMED(reserved[i])), -EINVAL, "is reserved");
 	refused(counter(NAMED("a")), -EINVAL, "a: the name of a counter ends in _total");
 	refused(counter(NAMED("_total")), -EINVAL, "ends in _total");
-	refused(extrema(NAMED("a_total")), -EINVAL, "only the name of a counter");
+	refused(extrema(NAMED("a_total")), -EINVAL,
+		"only the name of a counter, or of statistics, ends in _total");
 	refused(extrema(NAMED("a_info")), -EINVAL, "only the name of an info");
 	refused(percpu_segment_info(s, NAMED("a")), -EINVAL, "a: the name of an info ends");
 	assert_int_equal(percpu_segment_info(s, NAMED("a_info")), 0);
@@ -199,10 +200,10 @@ static void labels_are_checked(void **state)
 	names[1] = "a";
 	refused(counter(&m), -EINVAL, "two labels are named a");
 	names[1] = NULL;
-	refused(counter(&m), -EINVAL, "label 1 is NULL");
+	refused(counter(&m), -EINVAL, "the name of label 1 is NULL");
 	names[1] = "b";
 	values[1] = NULL;
-	refused(counter(&m), -EINVAL, "label 1 is NULL");
+	refused(counter(&m), -EINVAL, "the value of label b is NULL");
 	values[1] = "\xff";
 	refused(counter(&m), -EILSEQ, "the value of label b is not UTF-8");
 	memset(longest, 'x', sizeof(longest));
@@ -212,10 +213,10 @@ static void labels_are_checked(void **state)
 	longest[255] = '\0';
 	assert_int_equal(counter(&m), 0);
 	m.label_values = NULL;
-	refused(counter(&m), -EINVAL, "labels have no names or values");
+	refused(counter(&m), -EINVAL, "it has labels, and .label_values is NULL");
 	m.label_values = values;
 	m.label_names = NULL;
-	refused(counter(&m), -EINVAL, "labels have no names or values");
+	refused(counter(&m), -EINVAL, "it has labels, and .label_names is NULL");
 	m.label_names = names;
 	m.labels = 17;
 	refused(counter(&m), -E2BIG, "17 labels are more than 16");
@@ -259,7 +260,7 @@ static void all_may_be_as_long_as_they_can(void **state)
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &same), 0);
 	assert_ptr_equal(x, same);
 	m.labels = 15;
-	refused(extrema(&m), -EEXIST, "pp\" in the segment, none was asked for");
+	refused(extrema(&m), -EEXIST, "pp\" in the segment, which was not asked for");
 	m.labels = 16;
 	label[15][254] = 'z';
 	refused(extrema(&m), -EEXIST, ": its label 15 is \"pp");

@@ -189,13 +189,13 @@ static void other_metrics_of_a_name_are_refused(void **state)
 	m = labeled("a_seconds_total", labels, values, 2);
 	m.unit = "seconds";
 	assert_int_equal(percpu_segment_counter(t, &m, &none), -EEXIST);
-	says("a_seconds_total: its label 0 is none in the segment, \"method\" was asked for");
+	says("a_seconds_total: it has no label \"method\" in the segment, which was asked for");
 	assert_int_equal(s->control->end, end);
 	m.name = "b_seconds_total";
 	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
 	m.labels = 1;
 	assert_int_equal(percpu_segment_counter(s, &m, &none), -EEXIST);
-	says("b_seconds_total: its label 1 is \"code\" in the segment, none was asked for");
+	says("b_seconds_total: it has the label \"code\" in the segment, which was not asked for");
 	assert_null(none);
 	assert_null(other);
 }
@@ -237,7 +237,8 @@ static void readers_find_and_add_nothing(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_open(test_path("segment"), 0, NULL, &reader), 0);
 	assert_int_equal(percpu_segment_counter(reader, METRIC("a_total"), &none), -EROFS);
-	says("a_total: it is not there, and the segment was opened to read");
+	says("a_total: it is not there, and the segment was opened to read: "
+	     "start the program that counts first");
 	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
 	percpu_counter_add(c, 3);
 	assert_int_equal(percpu_segment_counter(reader, METRIC("a_total"), &there), 0);

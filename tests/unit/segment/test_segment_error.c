@@ -361,7 +361,7 @@ static void tables_are_checked(void **state)
 		"u_total: there is no place for the handle");
 	rows[1].ret = &c;
 	rows[1].metric = NULL;
-	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "a metric is NULL");
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "a struct percpu_metric is NULL");
 	assert_int_equal(percpu_segment_declare(s, NULL, 0), 0);
 }
 
@@ -374,12 +374,12 @@ static void metrics_have_the_size_of_a_release(void **state)
 	struct percpu_counter *c = NULL;
 
 	(void)state;
-	refused(percpu_segment_counter(s, NULL, &c), -EINVAL, "a metric is NULL");
+	refused(percpu_segment_counter(s, NULL, &c), -EINVAL, "a struct percpu_metric is NULL");
 	refused(percpu_segment_counter(s, METRIC("v_total"), NULL), -EINVAL,
 		"v_total: there is no place for the handle");
 	for (newer.m.size = 0; newer.m.size < sizeof(newer.m); newer.m.size++) {
 		assert_int_equal(percpu_segment_counter(s, &newer.m, &c), -EINVAL);
-		assert_non_null(strstr(percpu_error(), "a struct percpu_metric has a size of"));
+		assert_non_null(strstr(percpu_error(), "a struct percpu_metric has a .size of"));
 	}
 	for (; newer.m.size <= sizeof(newer); newer.m.size++)
 		assert_int_equal(percpu_segment_counter(s, &newer.m, &c), 0);

@@ -433,7 +433,7 @@ static void lengths_of_labels_are_damage(void **state)
 	name[0] = 2; /* beyond the row of names */
 	assert_int_equal(count_labeled(s), -EEXIST);
 	assert_string_equal(percpu_error(),
-			    "l_total: its label 0 is none in the segment, \"k\" was asked for");
+			    "l_total: it has no label \"k\" in the segment, which was asked for");
 	name[0] = 1;
 	r->labels = 2;
 	assert_int_equal(count_labeled(s), -EBADMSG);

@@ -146,8 +146,8 @@ static void other_fields_are_refused(void **state)
 	f.n = 2;
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
 	assert_string_equal(percpu_error(),
-			    "lookups_total: its field 2 is \"error\" in the segment, "
-			    "none was asked for");
+			    "lookups_total: it has the field \"error\" in the segment, "
+			    "which was not asked for");
 	f.names = other;
 	f.n = 3;
 	assert_int_equal(declare(s, &m, &f), -EEXIST);

@@ -375,7 +375,7 @@ static void mistakes_are_refused(void **state)
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), NULL), -EINVAL);
 	assert_string_equal(percpu_error(), "there is no place for the start");
 	assert_int_equal(percpu_segment_series_started(s, NULL, &m), -EINVAL);
-	assert_string_equal(percpu_error(), "a metric is NULL");
+	assert_string_equal(percpu_error(), "a struct percpu_metric is NULL");
 	assert_int_equal(percpu_segment_series_started(s, METRIC("9"), &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
 	assert_string_equal(percpu_error(), "a metric has no name");
