@@ -73,6 +73,7 @@ struct percpu_segment_options {
  *	-ENOENT	there is no such file, or, with CREATE, no such directory; or the file is a region
  *		with nothing at root 0, and is opened to read
  *	-ELOOP	the file is a symbolic link
+ *	-EISDIR	it is a directory
  *	-EPERM	with WRITE: the file is another user's, or is sealed
  *	-EBADMSG  the file is a region with another object at root 0, where segments have their
  *		directory; or it is no region, or is cut short or damaged

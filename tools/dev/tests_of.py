@@ -5,7 +5,8 @@
     tests_of.py NAME            prints these, and the bugs of tests/mutants
     tests_of.py --tests NAME    prints the names of the tests alone
 
-NAME is a function, or a file: alloc.c, src/memory/alloc.c, counter.h.
+NAME is a function, or a file: alloc.c, src/memory/alloc.c, counter.h. Of a test (zone, unit/zone) it
+prints the file, and the bugs that the test sees.
 """
 
 import argparse
@@ -55,14 +56,20 @@ def is_asked(asked, path, function):
     return asked == function or path == asked or path.endswith("/" + asked)
 
 
+def all_bugs():
+    """Yield (name, what it does, its tests, the diff) of each bug."""
+    for path in sorted((ROOT / "tests/mutants").glob("*/*/*.patch")):
+        head, mark, diff = path.read_text(encoding="utf-8").partition("--- a/")
+        tests = ", ".join(re.findall(r"^Seen by[^:]*: (.*)$", head, re.MULTILINE))
+        yield path.stem, head.split("\n\n")[0].replace("\n", " "), tests, mark + diff
+
+
 def bugs_of(asked):
     """Return [(name, what it does, its tests)]."""
     found, sources = [], {}
-    for path in sorted((ROOT / "tests/mutants").glob("*/*/*.patch")):
-        head, mark, diff = path.read_text(encoding="utf-8").partition("--- a/")
-        if any(is_asked(asked, *place) for place in places(mark + diff, sources)):
-            tests = re.findall(r"^Seen by[^:]*: (.*)$", head, re.MULTILINE)
-            found.append((path.stem, head.split("\n\n")[0].replace("\n", " "), ", ".join(tests)))
+    for name, does, tests, diff in all_bugs():
+        if any(is_asked(asked, *place) for place in places(diff, sources)):
+            found.append((name, does, tests))
     return found
 
 
@@ -80,6 +87,23 @@ def callers_of(function):
     return {f"{path.relative_to(ROOT / 'tests').parts[0]}/{path.stem}" for path in named}
 
 
+def print_test(asked):
+    """Print where the test is, and the bugs that it sees. Return whether there is such a test."""
+    suite, name = asked.rsplit("/", 1) if "/" in asked else ("*", asked)
+    name = re.sub(r"^test_|\.c$", "", name)
+    files = sorted((ROOT / "tests").glob(f"{suite}/**/test_{name}.c"))
+    if not files:  # a test that is another one's source, built otherwise
+        rows = (ROOT / "tests").glob("*/*/meson.build")
+        files = [path for path in rows if f"'{name}'" in path.read_text(encoding="utf-8")]
+    for path in files:
+        test = f"{path.relative_to(ROOT / 'tests').parts[0]}/test_{name}"
+        print(path.relative_to(ROOT))
+        for bug, does, tests, _ in all_bugs():
+            if test in tests.split(", "):
+                print(f"{bug}: {does}")
+    return bool(files)
+
+
 def main():
     """Print them."""
     parser = argparse.ArgumentParser()
@@ -90,9 +114,11 @@ def main():
     seen = collections.Counter(test for _, _, tests in bugs for test in tests.split(", "))
     callers = callers_of(asked.name) if is_function(asked.name) else set()
     if not seen and not callers:
+        if not asked.tests and print_test(asked.name):
+            return
         sys.exit(
             f"no bug of tests/mutants is in {asked.name}, and no test names it: "
-            "say a function, or a file such as alloc.c"
+            "say a function, a file such as alloc.c, or a test"
         )
     if asked.tests:
         programs = {test for test in seen if "/test_" in test} | callers
