@@ -25,6 +25,8 @@ struct percpu_wbuf {
 	char *guard; /* always down */
 	uint64_t mask;
 	size_t stride;
+	char *hints; /* per CPU: calls of percpu_wbuf_hint_flush() since one flushed its buffer */
+	uint64_t hints_to_flush;
 };
 
 /** One add of a transaction: *cell += n, modulo 2^64. A cell must be aligned to 8 bytes;
@@ -58,6 +60,8 @@ struct percpu_wbuf_options {
 	int (*trylock)(void *arg);
 	void (*unlock)(void *arg);
 	void *arg; /* passed to the three functions */
+
+	size_t hints_to_flush; /* calls of percpu_wbuf_hint_flush(); default 64 */
 };
 
 /**
@@ -163,27 +167,41 @@ PERCPU_API void percpu_wbuf_flush(struct percpu_wbuf *w);
  *  the lock is taken. */
 PERCPU_API int percpu_wbuf_try_flush(struct percpu_wbuf *w);
 
-PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w);
+PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r);
 
 /**
- * Flush this CPU's buffer if it is more than a quarter full (the first time, half full), and the
- * lock is free. A program calls this when it has time, so that no add has to flush.
+ * Flush if there is a reason to, and the lock is free. A program calls this when it has time, such
+ * as once in each turn of its loop: then no add has to flush, and at low load no timer is needed.
+ *
+ * The call flushes this CPU's buffer if the buffer is more than a quarter full (the first time,
+ * half full). Every hints_to_flush-th call on a CPU flushes this CPU's buffer, the list, and the
+ * buffer of one other CPU, of each in turn. So adds wait for at most hints_to_flush calls on their
+ * CPU. If no thread calls there any more, because all have moved, they wait for at most
+ * hints_to_flush calls elsewhere per CPU. A call that finds the lock taken leaves the flush to the
+ * next call. All threads that cannot run sequences count as one CPU.
  *
  * Context: as percpu_wbuf_try_flush().
- * Progress: two loads and a compare, unless it flushes.
+ * Progress: a sequence, three loads and two compares, unless it flushes.
  */
 PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 {
-	int32_t cpu = percpu_seq_cpu();
+	const int32_t cpu = percpu_seq_cpu();
 	const struct percpu_fifo *q;
+	const uint64_t *hints;
+	int r = PERCPU_SEQ_SLOW;
 
-	if (percpu_unlikely(cpu < 0))
-		return;
-	q = (const struct percpu_fifo *)(const void *)(w->queue + (size_t)cpu * w->stride);
-	if (percpu_unlikely(__atomic_load_n(&q->head, __ATOMIC_RELAXED) -
-				    __atomic_load_n(&q->tail, __ATOMIC_RELAXED) >
-			    w->mask - w->mask / 2))
-		percpu_wbuf_hint_flush_slow(w);
+	if (percpu_likely(cpu >= 0))
+		r = percpu_seq_add(w->hints, w->stride, 1);
+	if (percpu_likely(r == 0)) {
+		q = (const struct percpu_fifo *)(const void *)(w->queue + (size_t)cpu * w->stride);
+		hints = (const uint64_t *)(const void *)(w->hints + (size_t)cpu * w->stride);
+		if (percpu_likely(__atomic_load_n(&q->head, __ATOMIC_RELAXED) -
+					  __atomic_load_n(&q->tail, __ATOMIC_RELAXED) <=
+				  w->mask - w->mask / 2) &&
+		    percpu_likely(__atomic_load_n(hints, __ATOMIC_RELAXED) < w->hints_to_flush))
+			return;
+	}
+	percpu_wbuf_hint_flush_slow(w, r);
 }
 
 /**

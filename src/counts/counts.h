@@ -176,6 +176,12 @@ void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask);
 /** Return a pointer to the position up to which the queue was applied. */
 uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask);
 
+/** Return how many words were appended and are not applied. */
+uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask);
+
+/** Return whether more than half of the room is used, as sequences see it. */
+bool percpu_wbuf_queue_is_filling(const struct percpu_fifo *q, uint64_t mask);
+
 /* The following calls find or create an object at a word of a file, as the public open calls do at
  * a root. The region is shared and has the default geometry. The anchor's word may be NULL: the
  * anchor then chooses it. */

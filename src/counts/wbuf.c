@@ -17,8 +17,10 @@
 #include "counts.h"
 
 #define WBUF_ENTRIES 1024
+#define WBUF_HINTS 64
 #define WBUF_MAX_ENTRIES ((size_t)1 << 24)
 
+#define HINTS 2	     /* words after the last slot: how far it was applied; how often hinted */
 #define LONG_LIST 16 /* buffers; if the list is longer, an add yields its CPU */
 
 /* 1/RESERVE of a buffer is kept free for adds while another thread holds the lock. The rest fills
@@ -44,6 +46,8 @@ struct wbuf {
 	pthread_mutex_t mutex;
 	struct wbuf_node *taken; /* under the lock */
 	struct wbuf_node *list;
+	unsigned turn; /* the CPU whose queue the next flush by hints applies; under the lock */
+	uint64_t hints PERCPU_ALIGNED_WORD;   /* of threads that cannot run sequences */
 	uint64_t flushes PERCPU_ALIGNED_WORD; /* stored to under the lock */
 	uint64_t listed PERCPU_ALIGNED_WORD;  /* adds on the list and on "taken" */
 	uint64_t overflows PERCPU_ALIGNED_WORD;
@@ -180,13 +184,40 @@ int percpu_wbuf_try_flush(struct percpu_wbuf *w)
 	return 0;
 }
 
-void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w)
+/* Apply the queue of another CPU, of each in turn: perhaps no thread runs there that would. */
+static void flush_in_turn(struct wbuf *b)
+{
+	struct percpu_fifo *q = queue_of(b, b->turn);
+
+	if (q == NULL) { /* that was the last one */
+		b->turn = 0;
+		q = queue_of(b, 0);
+	}
+	b->turn++;
+	apply_queue(b, q);
+}
+
+void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r)
 {
 	struct wbuf *b = wbuf_of(w);
+	uint64_t *hints = &b->hints;
+	struct percpu_fifo *q;
+	bool due;
 
-	if (!trylock_cells(b))
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
+		r = percpu_seq_add(w->hints, w->stride, 1);
+	q = own_queue(b);
+	if (r != 0)
+		__atomic_fetch_add(hints, 1, __ATOMIC_RELAXED);
+	else if (q != NULL)
+		hints = &q->slot[b->pub.mask + HINTS];
+	due = __atomic_load_n(hints, __ATOMIC_RELAXED) >= w->hints_to_flush;
+	if ((!due && (q == NULL || !percpu_wbuf_queue_is_filling(q, w->mask))) || !trylock_cells(b))
 		return;
 	flush_some(b);
+	if (due)
+		flush_in_turn(b);
+	__atomic_store_n(hints, 0, __ATOMIC_RELAXED);
 	unlock_cells(b);
 }
 
@@ -283,6 +314,8 @@ static int check_wbuf_options(const struct percpu_wbuf_options *o, struct percpu
 		return -EINVAL;
 	if (ret->entries == 0)
 		ret->entries = WBUF_ENTRIES;
+	if (ret->hints_to_flush == 0)
+		ret->hints_to_flush = WBUF_HINTS;
 	if ((ret->entries & (ret->entries - 1)) != 0 || ret->entries > WBUF_MAX_ENTRIES)
 		return -EINVAL;
 	return 0;
@@ -301,7 +334,7 @@ int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf *
 	if (b == NULL)
 		return -ENOMEM;
 	e = percpu_local_create(sizeof(struct percpu_fifo) +
-					(2 * opt.entries + 1) * sizeof(uint64_t),
+					(2 * opt.entries + HINTS) * sizeof(uint64_t),
 				PERCPU_LOCAL_LOCK, &b->queues);
 	if (e != 0) {
 		free(b);
@@ -311,6 +344,9 @@ int percpu_wbuf_create(const struct percpu_wbuf_options *o, struct percpu_wbuf *
 	b->pub.guard = b->queues->guard;
 	b->pub.stride = b->queues->stride;
 	b->pub.mask = 2 * opt.entries - 1;
+	b->pub.hints =
+		(char *)&((struct percpu_fifo *)(void *)b->pub.queue)->slot[b->pub.mask + HINTS];
+	b->pub.hints_to_flush = opt.hints_to_flush;
 	b->entries = opt.entries;
 	b->own = opt;
 	if (opt.lock == NULL)
@@ -345,15 +381,12 @@ void percpu_wbuf_stats(const struct percpu_wbuf *w, struct percpu_wbuf_stats *re
 {
 	const struct wbuf *b = wbuf_of(w);
 	struct percpu_fifo *q;
-	uint64_t words = 0, applied;
+	uint64_t words = 0;
 
 	if (w == NULL || ret == NULL)
 		return;
-	for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++) {
-		applied = __atomic_load_n(percpu_wbuf_queue_applied(q, b->pub.mask),
-					  __ATOMIC_ACQUIRE);
-		words += __atomic_load_n(&q->head, __ATOMIC_RELAXED) - applied;
-	}
+	for (unsigned cpu = 0; (q = queue_of(b, cpu)) != NULL; cpu++)
+		words += percpu_wbuf_queue_pending(q, w->mask);
 	ret->entries = b->entries;
 	ret->pending = words / 2 + __atomic_load_n(&b->listed, __ATOMIC_RELAXED);
 	ret->flushes = __atomic_load_n(&b->flushes, __ATOMIC_RELAXED);

@@ -35,6 +35,21 @@ uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask)
 	return &q->slot[mask + 1];
 }
 
+uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask)
+{
+	const uint64_t applied =
+		__atomic_load_n(percpu_wbuf_queue_applied(q, mask), __ATOMIC_ACQUIRE);
+
+	return __atomic_load_n(&q->head, __ATOMIC_RELAXED) - applied;
+}
+
+bool percpu_wbuf_queue_is_filling(const struct percpu_fifo *q, uint64_t mask)
+{
+	return __atomic_load_n(&q->head, __ATOMIC_RELAXED) -
+		       __atomic_load_n(&q->tail, __ATOMIC_RELAXED) >
+	       mask - mask / 2;
+}
+
 /* Move the tail forward to a position, unless it is there or beyond. */
 static void move_tail(struct percpu_fifo *q, uint64_t to)
 {

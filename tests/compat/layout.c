@@ -186,23 +186,26 @@ AT(percpu_objcache_stats, allocated, 88, 80, 80);
 AT(percpu_objcache_stats, waited, 96, 88, 88);
 AT(percpu_objcache_stats, array, 104, 96, 96);
 
-SIZE(percpu_wbuf, 32, 24, 20);
+SIZE(percpu_wbuf, 48, 32, 32);
 AT(percpu_wbuf, queue, 0, 0, 0);
 AT(percpu_wbuf, guard, 8, 4, 4);
 AT(percpu_wbuf, mask, 16, 8, 8);
 AT(percpu_wbuf, stride, 24, 16, 16);
+AT(percpu_wbuf, hints, 32, 20, 20);
+AT(percpu_wbuf, hints_to_flush, 40, 24, 24);
 
 SIZE(percpu_wbuf_entry, 16, 16, 12);
 AT(percpu_wbuf_entry, cell, 0, 0, 0);
 AT(percpu_wbuf_entry, n, 8, 8, 4);
 
-SIZE(percpu_wbuf_options, 48, 24, 24);
+SIZE(percpu_wbuf_options, 56, 28, 28);
 AT(percpu_wbuf_options, size, 0, 0, 0);
 AT(percpu_wbuf_options, entries, 8, 4, 4);
 AT(percpu_wbuf_options, lock, 16, 8, 8);
 AT(percpu_wbuf_options, trylock, 24, 12, 12);
 AT(percpu_wbuf_options, unlock, 32, 16, 16);
 AT(percpu_wbuf_options, arg, 40, 20, 20);
+AT(percpu_wbuf_options, hints_to_flush, 48, 24, 24);
 
 SIZE(percpu_wbuf_stats, 32, 32, 28);
 AT(percpu_wbuf_stats, entries, 0, 0, 0);

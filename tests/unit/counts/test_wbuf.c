@@ -10,6 +10,7 @@
 
 #include <percpu/status.h>
 
+#include "model.h"
 #include "steps.h"
 #include "wbuf.h"
 
@@ -202,6 +203,131 @@ static void hints_wait_for_a_quarter(void **state)
 	percpu_wbuf_hint_flush(w);
 	assert_int_equal(cell, 81);
 	assert_int_equal(stats(w).pending, 0);
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
+static struct percpu_wbuf *make_hinted(size_t hints, struct own_lock *own)
+{
+	struct percpu_wbuf_options o = { .size = sizeof(o),
+					 .entries = 1024,
+					 .lock = lock_own,
+					 .trylock = trylock_own,
+					 .unlock = unlock_own,
+					 .arg = own,
+					 .hints_to_flush = hints };
+	struct percpu_wbuf *w = NULL;
+
+	*own = (struct own_lock){ .mutex = PTHREAD_MUTEX_INITIALIZER };
+	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
+	return w;
+}
+
+/* Add 1 so that it is pending: in the buffer, or on the list. */
+static void add_later(struct percpu_wbuf *w, struct own_lock *own, uint64_t *cell)
+{
+	pthread_mutex_lock(&own->mutex);
+	assert_int_equal(percpu_wbuf_add(w, cell, 1), 0);
+	pthread_mutex_unlock(&own->mutex);
+	assert_int_equal(stats(w).pending, 1);
+}
+
+static void hint(struct percpu_wbuf *w, size_t times)
+{
+	for (size_t i = 0; i < times; i++)
+		percpu_wbuf_hint_flush(w);
+}
+
+/* At low load, the default or another number of hints flushes, and so do as many again. */
+static void a_number_of_hints_flushes(void **state)
+{
+	static const size_t numbers[] = { 0, 1, 3 };
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	for (size_t i = 0; i < 3; i++) {
+		struct own_lock own;
+		struct percpu_wbuf *w = make_hinted(numbers[i], &own);
+		const size_t n = numbers[i] != 0 ? numbers[i] : 64;
+		uint64_t cell = 0;
+
+		for (uint64_t round = 0; round < 3; round++) {
+			add_later(w, &own, &cell);
+			hint(w, n - 1);
+			assert_int_equal(cell, round);
+			hint(w, 1);
+			assert_int_equal(cell, round + 1);
+			assert_int_equal(stats(w).pending, 0);
+		}
+		assert_int_equal(stats(w).flushes, 3);
+		percpu_wbuf_destroy(w);
+	}
+	test_unpin(0);
+}
+
+/* If the lock is taken when a flush is due, the next hint flushes. */
+static void a_flush_that_is_due_stays_due(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_hinted(5, &own);
+	uint64_t cell = 0;
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	add_later(w, &own, &cell);
+	hint(w, 4);
+	pthread_mutex_lock(&own.mutex);
+	hint(w, 3);
+	pthread_mutex_unlock(&own.mutex);
+	assert_int_equal(cell, 0);
+	hint(w, 1);
+	assert_int_equal(cell, 1);
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
+/* Hints of a thread that cannot run sequences flush the list, where its adds may be. */
+static void hints_without_sequences_flush_the_list(void **state)
+{
+	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
+	struct own_lock own;
+	struct percpu_wbuf *w = make_hinted(5, &own);
+	struct percpu_rseq *area = model_set_area(&none);
+	uint64_t cell = 0;
+
+	(void)state;
+	for (uint64_t round = 0; round < 2; round++) {
+		add_later(w, &own, &cell);
+		hint(w, 4);
+		assert_int_equal(cell, round);
+		hint(w, 1);
+		assert_int_equal(cell, round + 1);
+	}
+	(void)model_set_area(area);
+	percpu_wbuf_destroy(w);
+}
+
+/* Adds on a CPU where no thread hints any more are flushed from elsewhere. */
+static void hints_elsewhere_flush_what_was_left(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_hinted(2, &own);
+	const size_t cpus = percpu_status()->possible_cpus;
+	uint64_t cell = 0;
+
+	(void)state;
+	if (!buffered() || test_cpus() < 2) {
+		percpu_wbuf_destroy(w);
+		test_skip("this thread uses no buffer, or there is one CPU");
+	}
+	for (uint64_t round = 0; round < 3; round++) {
+		test_pin(0, test_cpu(round % 2));
+		add_later(w, &own, &cell);
+		test_pin(0, test_cpu(1 - round % 2));
+		hint(w, 2 * cpus);
+		assert_int_equal(cell, round + 1);
+		hint(w, round); /* begin elsewhere in the turn */
+	}
 	test_unpin(0);
 	percpu_wbuf_destroy(w);
 }
@@ -524,6 +650,10 @@ int main(void)
 		cmocka_unit_test(anyone_flushes_every_cpu),
 		cmocka_unit_test(read_flushes),
 		cmocka_unit_test(hints_wait_for_a_quarter),
+		cmocka_unit_test(a_number_of_hints_flushes),
+		cmocka_unit_test(a_flush_that_is_due_stays_due),
+		cmocka_unit_test(hints_without_sequences_flush_the_list),
+		cmocka_unit_test(hints_elsewhere_flush_what_was_left),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
 		cmocka_unit_test(a_long_list_gives_way),
 		cmocka_unit_test(room_that_was_given_is_kept),
