@@ -292,18 +292,44 @@ static void hints_without_sequences_flush_the_list(void **state)
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
 	struct own_lock own;
 	struct percpu_wbuf *w = make_hinted(5, &own);
-	struct percpu_rseq *area = model_set_area(&none);
+	struct percpu_rseq *area;
+	uint64_t cell = 0, seen[4];
+
+	(void)state;
+	area = model_set_area(&none);
+	for (int round = 0; round < 2; round++) {
+		pthread_mutex_lock(&own.mutex);
+		(void)percpu_wbuf_add(w, &cell, 1);
+		pthread_mutex_unlock(&own.mutex);
+		hint(w, 4);
+		seen[2 * round] = cell;
+		hint(w, 1);
+		seen[2 * round + 1] = cell;
+	}
+	(void)model_set_area(area);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(seen[i], (i + 1) / 2);
+	percpu_wbuf_destroy(w);
+}
+
+/* A hint whose sequence was aborted counts as any other. */
+static void aborted_hints_count(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_hinted(5, &own);
 	uint64_t cell = 0;
 
 	(void)state;
+	test_pin(0, test_cpu(0));
 	for (uint64_t round = 0; round < 2; round++) {
 		add_later(w, &own, &cell);
-		hint(w, 4);
+		for (int i = 0; i < 4; i++)
+			percpu_wbuf_hint_flush_slow(w, PERCPU_SEQ_SLOW);
 		assert_int_equal(cell, round);
 		hint(w, 1);
 		assert_int_equal(cell, round + 1);
 	}
-	(void)model_set_area(area);
+	test_unpin(0);
 	percpu_wbuf_destroy(w);
 }
 
@@ -653,6 +679,7 @@ int main(void)
 		cmocka_unit_test(a_number_of_hints_flushes),
 		cmocka_unit_test(a_flush_that_is_due_stays_due),
 		cmocka_unit_test(hints_without_sequences_flush_the_list),
+		cmocka_unit_test(aborted_hints_count),
 		cmocka_unit_test(hints_elsewhere_flush_what_was_left),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
 		cmocka_unit_test(a_long_list_gives_way),
