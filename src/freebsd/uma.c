@@ -172,20 +172,32 @@ int percpu_freebsd_zone_cur(struct uma_zone *zone)
 	return (int)s.used;
 }
 
-void percpu_freebsd_zpcpu_add(void *base, int64_t n)
+static __attribute__((noinline)) void add_slowly(void *base, int64_t n)
 {
-	void *guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
 	struct percpu_chunk *k = percpu_chunk_of(base);
 	struct percpu_local word;
+	void *guard = NULL;
 	int64_t sum;
 
-	if (percpu_unlikely(guard == NULL) && make_guard() == 0)
+	if (make_guard() == 0)
 		guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
-	if (percpu_likely(guard != NULL)) {
+	if (guard != NULL) {
 		word = percpu_local_word(base, guard);
-		if (percpu_likely(percpu_local_add_return(&word, n, &sum) == 0))
+		if (percpu_local_add_return(&word, n, &sum) == 0)
 			return;
 	}
 	/* Without a guard or a fence, add to an atomic lane, where no sequence adds. */
 	percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
+}
+
+void percpu_freebsd_zpcpu_add(void *base, int64_t n)
+{
+	void *guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
+	int64_t sum;
+	int r = PERCPU_SEQ_SLOW;
+
+	if (percpu_likely(guard != NULL))
+		r = percpu_seq_add_limit(base, guard, PERCPU_STRIDE, n, INT64_MAX, &sum);
+	if (percpu_unlikely(r != 0))
+		add_slowly(base, n);
 }

@@ -33,8 +33,15 @@
 
 PERCPU_BEGIN_DECLS
 
+PERCPU_API unsigned percpu_freebsd_curcpu_slow(void);
+
 /** Return the number of the current CPU; 0 if it is not known. */
-PERCPU_API unsigned percpu_freebsd_curcpu(void);
+PERCPU_INLINE unsigned percpu_freebsd_curcpu(void)
+{
+	const int32_t cpu = percpu_seq_cpu();
+
+	return percpu_likely(cpu >= 0) ? (unsigned)cpu : percpu_freebsd_curcpu_slow();
+}
 
 /** Return how many CPUs there can be: the highest possible number + 1. */
 PERCPU_API int percpu_freebsd_ncpus(void);

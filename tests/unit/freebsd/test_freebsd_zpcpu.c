@@ -95,6 +95,27 @@ static void move_about(struct adding *a)
 			(void)test_pin(wait_for_tid(a, i), test_cpu((k + i) % test_cpus()));
 }
 
+/* Run as a thread, which has counted nothing yet. */
+static void ask_on_each_cpu(unsigned i, void *arg)
+{
+	unsigned *wrong = arg;
+
+	(void)i;
+	for (unsigned n = 0; n < test_cpus(); n++)
+		*wrong += !test_pin(0, test_cpu(n)) || curcpu != test_cpu(n);
+}
+
+static void the_current_cpu_is_known(void **state)
+{
+	struct test_team team;
+	unsigned wrong = 0;
+
+	(void)state;
+	test_team_start(&team, 1, ask_on_each_cpu, &wrong);
+	test_team_join(&team);
+	assert_int_equal(wrong, 0);
+}
+
 static void protected_adds_are_exact(void **state)
 {
 	uma_zone_t zone =
@@ -306,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(items_have_a_copy_per_cpu),
+		cmocka_unit_test(the_current_cpu_is_known),
 		cmocka_unit_test(protected_adds_are_exact),
 		cmocka_unit_test(refused_fences_leave_no_guard),
 		cmocka_unit_test(adds_come_to_an_end_in_sandboxes),
