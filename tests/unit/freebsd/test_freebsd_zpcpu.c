@@ -101,7 +101,7 @@ static void ask_on_each_cpu(unsigned i, void *arg)
 	unsigned *wrong = arg;
 
 	(void)i;
-	for (unsigned n = 0; n < test_cpus(); n++)
+	for (unsigned n = test_cpus(); n-- > 0;) /* not CPU 0 first */
 		*wrong += !test_pin(0, test_cpu(n)) || curcpu != test_cpu(n);
 }
 
