@@ -172,7 +172,7 @@ int percpu_freebsd_zone_cur(struct uma_zone *zone)
 	return (int)s.used;
 }
 
-static __attribute__((noinline)) void add_slowly(void *base, int64_t n)
+static __attribute__((noinline)) void add_item_slowly(void *base, int64_t n)
 {
 	struct percpu_chunk *k = percpu_chunk_of(base);
 	struct percpu_local word;
@@ -199,5 +199,5 @@ void percpu_freebsd_zpcpu_add(void *base, int64_t n)
 	if (percpu_likely(guard != NULL))
 		r = percpu_seq_add_limit(base, guard, PERCPU_STRIDE, n, INT64_MAX, &sum);
 	if (percpu_unlikely(r != 0))
-		add_slowly(base, n);
+		add_item_slowly(base, n);
 }
