@@ -30,7 +30,7 @@ MACHINES = {
 }
 # The first kernel that tells the size of its rseq area, and has mm_cid in it.
 KERNEL_WITH_MM_CID = (6, 3)
-SECONDS = 3600  # for the whole run, beside other work
+SECONDS = 5400  # for the whole run, beside other work
 DOCTOR = "examples/doctor"  # what it prints tells whether the system is the one asked for
 PATIENCE = 2.5  # times what a test is given elsewhere
 START = re.compile(r"@@ start (\S+)$")
