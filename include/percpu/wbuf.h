@@ -175,10 +175,10 @@ PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r);
  *
  * The call flushes this CPU's buffer if the buffer is more than a quarter full (the first time,
  * half full). Every hints_to_flush-th call on a CPU flushes this CPU's buffer, the list, and the
- * buffer of one other CPU, of each in turn. So adds wait for at most hints_to_flush calls on their
- * CPU. If no thread calls there any more, because all have moved, they wait for at most
- * hints_to_flush calls elsewhere per CPU. A call that finds the lock taken leaves the flush to the
- * next call. All threads that cannot run sequences count as one CPU.
+ * buffer of one other CPU, of each in turn. So an add waits for at most hints_to_flush calls on its
+ * CPU. If all threads have left that CPU, it waits for at most hints_to_flush calls on another CPU,
+ * times the number of CPUs. A call that finds the lock taken leaves the flush to the next call. All
+ * threads that cannot run sequences count as one CPU.
  *
  * Context: as percpu_wbuf_try_flush().
  * Progress: a sequence, three loads and two compares, unless it flushes.

@@ -207,22 +207,6 @@ static void hints_wait_for_a_quarter(void **state)
 	percpu_wbuf_destroy(w);
 }
 
-static struct percpu_wbuf *make_hinted(size_t hints, struct own_lock *own)
-{
-	struct percpu_wbuf_options o = { .size = sizeof(o),
-					 .entries = 1024,
-					 .lock = lock_own,
-					 .trylock = trylock_own,
-					 .unlock = unlock_own,
-					 .arg = own,
-					 .hints_to_flush = hints };
-	struct percpu_wbuf *w = NULL;
-
-	*own = (struct own_lock){ .mutex = PTHREAD_MUTEX_INITIALIZER };
-	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
-	return w;
-}
-
 /* Add 1 so that it is pending: in the buffer, or on the list. */
 static void add_later(struct percpu_wbuf *w, struct own_lock *own, uint64_t *cell)
 {
@@ -247,7 +231,7 @@ static void a_number_of_hints_flushes(void **state)
 	test_pin(0, test_cpu(0));
 	for (size_t i = 0; i < 3; i++) {
 		struct own_lock own;
-		struct percpu_wbuf *w = make_hinted(numbers[i], &own);
+		struct percpu_wbuf *w = make_hinted(1024, numbers[i], &own);
 		const size_t n = numbers[i] != 0 ? numbers[i] : 64;
 		uint64_t cell = 0;
 
@@ -269,7 +253,7 @@ static void a_number_of_hints_flushes(void **state)
 static void a_flush_that_is_due_stays_due(void **state)
 {
 	struct own_lock own;
-	struct percpu_wbuf *w = make_hinted(5, &own);
+	struct percpu_wbuf *w = make_hinted(1024, 5, &own);
 	uint64_t cell = 0;
 
 	(void)state;
@@ -291,7 +275,7 @@ static void hints_without_sequences_flush_the_list(void **state)
 {
 	struct percpu_rseq none = { .cpu_id = PERCPU_CPU_NEVER };
 	struct own_lock own;
-	struct percpu_wbuf *w = make_hinted(5, &own);
+	struct percpu_wbuf *w = make_hinted(1024, 5, &own);
 	struct percpu_rseq *area;
 	uint64_t cell = 0, seen[4];
 
@@ -316,7 +300,7 @@ static void hints_without_sequences_flush_the_list(void **state)
 static void aborted_hints_count(void **state)
 {
 	struct own_lock own;
-	struct percpu_wbuf *w = make_hinted(5, &own);
+	struct percpu_wbuf *w = make_hinted(1024, 5, &own);
 	uint64_t cell = 0;
 
 	(void)state;
@@ -337,7 +321,7 @@ static void aborted_hints_count(void **state)
 static void hints_elsewhere_flush_what_was_left(void **state)
 {
 	struct own_lock own;
-	struct percpu_wbuf *w = make_hinted(2, &own);
+	struct percpu_wbuf *w = make_hinted(1024, 2, &own);
 	const size_t cpus = percpu_status()->possible_cpus;
 	uint64_t cell = 0;
 

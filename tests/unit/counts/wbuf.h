@@ -62,20 +62,26 @@ static inline void unlock_own(void *arg)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-static inline struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
+static inline struct percpu_wbuf *make_hinted(size_t entries, size_t hints, struct own_lock *l)
 {
 	struct percpu_wbuf_options o = { .size = sizeof(o),
 					 .entries = entries,
 					 .lock = lock_own,
 					 .trylock = trylock_own,
 					 .unlock = unlock_own,
-					 .arg = l };
+					 .arg = l,
+					 .hints_to_flush = hints };
 	struct percpu_wbuf *w = NULL;
 
 	memset(l, 0, sizeof(*l));
 	pthread_mutex_init(&l->mutex, NULL);
 	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
 	return w;
+}
+
+static inline struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
+{
+	return make_hinted(entries, 0, l);
 }
 
 /* Return whether adds wait in the CPUs' buffers. If not, they are applied at once. */
