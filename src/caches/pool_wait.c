@@ -125,6 +125,7 @@ int percpu_pool_serve_waiters(struct percpu_pool *p)
 				return percpu_pool_put(p, item);
 			most--;
 		} else if (e == -ENOSPC && percpu_pool_claim(p, 1) == 1) {
+			PERCPU_STEP("pool: room found");
 			if (serve(p, NULL, MAY_MAKE))
 				most--;
 			else

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "segment.h"
 
@@ -154,12 +154,13 @@ const char *percpu_error(void)
 
 /* Opening. */
 
-/* Return whether the file cannot be there, because its directory is not. */
+/* Return whether a file was not found because its directory is not there. */
 static bool lacks_directory(const char *name)
 {
 	const char *const path = strchr(name, '/') != NULL ? name : PERCPU_FLAT_NAMES;
 	char *const directory = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
-	const bool lacks = directory != NULL && access(directory, F_OK) != 0 && errno == ENOENT;
+	struct stat st;
+	const bool lacks = directory != NULL && stat(directory, &st) != 0;
 
 	free(directory);
 	return lacks;

@@ -421,6 +421,28 @@ static int wait_for_either(void *arg)
 	return percpu_zone_destroy(zone);
 }
 
+/* There is room to make an item for a waiter, but a free serves the waiter first. The room is kept. */
+static int wait_for_room_or_free(void *arg)
+{
+	void *item = NULL;
+
+	(void)arg;
+	sleeps_for_good = true;
+	make_limited(2);
+	let_wait(0);
+	await(&zone->pool.waiters, 1);
+	let_happen(free_second, "pool: room found", 1);
+	percpu_zone_set_limit(zone, 3);
+	test_child_require(times == 0 && end_wait(0) == 0, "served");
+	test_child_require(waiting[0].item == items[1], "by the free");
+	test_child_require(percpu_zone_alloc(zone, 0, &item) == 0, "an item takes the room");
+	test_child_require(stats_of(zone).used == 3 && stats_of(zone).cached == 0, "all in use");
+	test_child_require(percpu_zone_free(zone, item) == 0, "free");
+	test_child_require(percpu_zone_free(zone, items[0]) == 0, "free");
+	test_child_require(percpu_zone_free(zone, items[1]) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
 /* A free sees a waiter, but another free serves it first. The item is kept. */
 static int free_for_one_waiter(void *arg)
 {
@@ -443,6 +465,7 @@ static void what_was_found_for_nobody_is_kept(void **state)
 	(void)state;
 	assert_int_equal(test_wait(test_fork(free_for_one_waiter, NULL), 60), 0);
 	assert_int_equal(test_wait(test_fork(wait_for_either, NULL), 60), 0);
+	assert_int_equal(test_wait(test_fork(wait_for_room_or_free, NULL), 60), 0);
 }
 
 static void free_all(void)

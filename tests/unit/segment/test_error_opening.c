@@ -268,6 +268,32 @@ static void files_that_take_no_segment_are_told(void **state)
 	assert_int_equal(unlink(test_path("fifo")), 0);
 }
 
+/* A descriptor has no directory that could be missing. */
+static void regions_without_segment_are_told(void **state)
+{
+	const int fd = memfd_create("bare", 0);
+	struct percpu_reader *no_reader = NULL;
+	struct percpu_segment *none = NULL;
+	struct percpu_region *region;
+	char words[100];
+
+	(void)state;
+	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL,
+					       &region),
+			 0);
+	snprintf(words, sizeof(words),
+		 "segment of descriptor %d: there is no such file, or it has no segment yet", fd);
+	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &none), -ENOENT);
+	assert_ptr_equal(strstr(percpu_error(), words), percpu_error());
+	fail_otherwise();
+	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -ENOENT);
+	assert_non_null(strstr(percpu_error(), ": the file is a region without a segment"));
+	assert_null(none);
+	assert_null(no_reader);
+	percpu_region_close(region);
+	close(fd);
+}
+
 /* A file with another program's objects need not be damaged. */
 static void other_regions_are_told(void **state)
 {
@@ -359,6 +385,7 @@ int main(void)
 		cmocka_unit_test(files_are_told),
 		cmocka_unit_test(descriptors_are_told),
 		cmocka_unit_test(files_that_take_no_segment_are_told),
+		cmocka_unit_test(regions_without_segment_are_told),
 		cmocka_unit_test(other_regions_are_told),
 		cmocka_unit_test(sentences_are_replaced_without_memory),
 		cmocka_unit_test(threads_without_memory_are_told_nothing),
