@@ -313,6 +313,30 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
+{
+	void *lane;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("enter")
+		"ldar x9, [x10]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"cmp x9, #0\n\t"
+		PERCPU_SEQ_REFUSE_UNLESS("eq")
+		"mov %[lane], x10\n\t"
+		PERCPU_SEQ_STEP(decided)
+		"str %w[owner], [x10]\n"
+		PERCPU_SEQ_END
+		: [lane] "=&r"(lane)
+		: PERCPU_SEQ_CELL, [owner] "r"(owner)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	*ret = lane;
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
 				  void *item)
 {

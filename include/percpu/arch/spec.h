@@ -92,6 +92,9 @@
  *	add_at		at: acquire; pairs with the release store of the address (let_count() in
  *			src/owners/ref_mode.c): a thread that adds at that address sees all that
  *			was stored before.
+ *	enter		*p: acquire; pairs with the release by which the last thread gave the lane
+ *			back (percpu_critical_exit()). So a thread that enters finds the lane as
+ *			that thread left it.
  *	narrow_add_if	state: acquire; pairs with the store of the expected state, so that a thread
  *			that sees the addition sees the state that allowed it: make_checkpoint() in
  *			src/counts/compact.c.
@@ -501,6 +504,20 @@ PERCPU_INLINE int percpu_seq_widen(void *cell, size_t stride, const uint64_t *ep
  */
 PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t stride, int64_t n,
 					uint64_t reach, uint64_t span);
+
+/**
+ * enter: this CPU's lane, for one thread alone. p is two words of 32 bits, both 0 while no thread
+ * has the lane. *ret is p. The second word is for threads that take the lane otherwise: they store
+ * it, fence, and wait until the first word is 0.
+ *
+ *	w = *p					acquire, 64 bits
+ *						@loaded
+ *	if (w != 0) return REFUSED
+ *						@decided
+ *	*p = owner				commit, 32 bits
+ *	*ret = p
+ */
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret);
 
 /**
  * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up

@@ -282,6 +282,30 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
+{
+	void *lane;
+
+	__asm__ __volatile__ goto(
+		PERCPU_SEQ_BEGIN("enter")
+		"movq (%%rax), %[lane]\n\t"
+		PERCPU_SEQ_STEP(loaded)
+		"testq %[lane], %[lane]\n\t"
+		PERCPU_SEQ_REFUSE_IF("nz")
+		"movq %%rax, %[lane]\n\t"
+		PERCPU_SEQ_STEP(decided)
+		"movl %[owner], (%%rax)\n"
+		PERCPU_SEQ_END
+		: [lane] "=&r"(lane)
+		: PERCPU_SEQ_CELL, [owner] "r"(owner)
+		: PERCPU_SEQ_CLOBBERS
+		: slow, refused);
+	*ret = lane;
+	return 0;
+	PERCPU_SEQ_EXIT_REFUSED
+	PERCPU_SEQ_EXIT
+}
+
 PERCPU_INLINE int percpu_seq_push(void *cell, const void *guard, size_t stride, uint64_t limit,
 				  void *item)
 {
