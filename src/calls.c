@@ -281,6 +281,16 @@ bool percpu_ref_tryget_live_call(struct percpu_ref *ref)
 	return percpu_ref_tryget_live(ref);
 }
 
+int percpu_critical_enter_call(struct percpu_critical *c, void **ret)
+{
+	return percpu_critical_enter(c, ret);
+}
+
+int percpu_critical_exit_call(struct percpu_critical *c, void *cell)
+{
+	return percpu_critical_exit(c, cell);
+}
+
 int percpu_rwlock_read_lock_call(struct percpu_rwlock *l)
 {
 	return percpu_rwlock_read_lock(l);

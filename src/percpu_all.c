@@ -69,6 +69,8 @@
 #include "counts/variable.c"
 #include "counts/wbuf.c"
 #include "counts/wbuf_queue.c"
+#include "owners/critical.c"
+#include "owners/critical_enter.c"
 #include "owners/grace.c"
 #include "owners/grace_blockers.c"
 #include "owners/grace_call.c"

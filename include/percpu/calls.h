@@ -13,6 +13,7 @@
 
 #include <percpu/approx.h>
 #include <percpu/compact.h>
+#include <percpu/critical.h>
 #include <percpu/grace.h>
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>
@@ -94,6 +95,8 @@ PERCPU_API int percpu_ref_put_many_call(struct percpu_ref *ref, uint64_t n);
 PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_call(struct percpu_ref *ref);
 PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_many_call(struct percpu_ref *ref, uint64_t n);
 PERCPU_API PERCPU_MUST_CHECK bool percpu_ref_tryget_live_call(struct percpu_ref *ref);
+PERCPU_API PERCPU_MUST_CHECK int percpu_critical_enter_call(struct percpu_critical *c, void **ret);
+PERCPU_API int percpu_critical_exit_call(struct percpu_critical *c, void *cell);
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_lock_call(struct percpu_rwlock *l);
 PERCPU_API PERCPU_MUST_CHECK int percpu_rwlock_read_timedlock_call(struct percpu_rwlock *l,
 								   uint64_t ns);

@@ -167,6 +167,7 @@ enum percpu_fork_order {
 	PERCPU_FORK_COMPLAINTS,	     /* no lock: the process lock protects them */
 	PERCPU_FORK_OWNERS,	     /* no lock: the process lock protects their list */
 	PERCPU_FORK_GRACES,	     /* no lock: the process lock protects their list */
+	PERCPU_FORK_CRITICALS,	     /* no lock: the process lock protects their list */
 	PERCPU_FORK_POOLS,	     /* the queue of each pool */
 	PERCPU_FORK_RINGS,	     /* no lock: the process lock protects their list */
 	PERCPU_FORK_DEPOTS,	     /* the shelves of each depot */

@@ -151,16 +151,18 @@ static void add_in_lane(struct percpu_chunk *k, uint32_t lane, size_t offset, in
 			   __ATOMIC_RELAXED);
 }
 
+uint32_t percpu_chunk_use_lane(struct percpu_chunk *k, uint32_t cpu)
+{
+	return k->cpus + (is_in_use(k, cpu) ? cpu : use_atomic_lane(k, cpu));
+}
+
 uint32_t percpu_chunk_choose_lane(struct percpu_chunk *k)
 {
 	int cpu = percpu_tier_is_shared ? 0 : percpu_thread_cpu();
-	uint32_t lane = cpu > 0 && (uint32_t)cpu < k->cpus ? (uint32_t)cpu : 0;
 
 	if (cpu >= 0)
 		percpu_note_cpus((uint32_t)cpu + 1);
-	if (!is_in_use(k, lane))
-		lane = use_atomic_lane(k, lane);
-	return k->cpus + lane;
+	return percpu_chunk_use_lane(k, cpu > 0 && (uint32_t)cpu < k->cpus ? (uint32_t)cpu : 0);
 }
 
 /* Add atomically in a lane that must be found first: libc's area does not tell the CPU, or some

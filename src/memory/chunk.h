@@ -120,6 +120,10 @@ void percpu_chunk_add_atomic(struct percpu_chunk *k, size_t offset, int64_t n);
 /** Return the sum of the lanes alone, without the bias. */
 uint64_t percpu_chunk_sum_lanes(const struct percpu_chunk *k, size_t offset);
 
+/** Mark the atomic lane of that CPU as used. Returns its number; or that of CPU 0's, if the file
+ *  system has no room for the lane. */
+uint32_t percpu_chunk_use_lane(struct percpu_chunk *k, uint32_t cpu);
+
 /** Choose an atomic lane for the calling thread, that of its CPU if possible, and mark it as
  *  used. Returns the number of the lane, k->cpus at least. */
 uint32_t percpu_chunk_choose_lane(struct percpu_chunk *k);

@@ -115,6 +115,7 @@ enum percpu_kind {
 	PERCPU_KIND_SEGMENT,
 	PERCPU_KIND_RWLOCK,
 	PERCPU_KIND_GRACE,
+	PERCPU_KIND_CRITICAL,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -281,6 +282,15 @@ struct percpu_rwlock_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_rwlock_control) == 32, "file layout");
+
+/** The control block of critical sections, in the bias lane at the key. The other lanes begin with
+ *  a struct percpu_critical_head there. */
+struct percpu_critical_control {
+	uint64_t owners; /* key of the owners */
+	uint64_t size;	 /* bytes of a cell */
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_critical_control) == 16, "file layout");
 
 /** One participant. */
 struct percpu_participant_record {

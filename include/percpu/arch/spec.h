@@ -92,7 +92,7 @@
  *	add_at		at: acquire; pairs with the release store of the address (let_count() in
  *			src/owners/ref_mode.c): a thread that adds at that address sees all that
  *			was stored before.
- *	enter		*p: acquire; pairs with the release by which the last thread gave the lane
+ *	enter		both words: acquire; pairs with the release by which the last thread gave the lane
  *			back (percpu_critical_exit()). So a thread that enters finds the lane as
  *			that thread left it.
  *	narrow_add_if	state: acquire; pairs with the store of the expected state, so that a thread
@@ -510,11 +510,11 @@ PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t 
  * has the lane. *ret is p. The second word is for threads that take the lane otherwise: they store
  * it, fence, and wait until the first word is 0.
  *
- *	w = *p					acquire, 64 bits
+ *	w = p[0] | p[1]				acquire, each
  *						@loaded
  *	if (w != 0) return REFUSED
  *						@decided
- *	*p = owner				commit, 32 bits
+ *	p[0] = owner				commit
  *	*ret = p
  */
 PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret);
