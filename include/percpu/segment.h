@@ -263,9 +263,9 @@ struct percpu_declaration {
 /**
  * Declare the metrics of a table of n rows, one after the other.
  *
- * Returns 0; or, for the first row that fails, the error of the call for one metric. The rows
- * before it are declared, and their handles stored. -EINVAL is also for a kind that this library
- * does not know.
+ * Returns 0; or, for the first row that fails, the error of the call for one metric, and the
+ * sentence of percpu_error() begins with the number of the row, from 0. The rows before it are
+ * declared, and their handles stored. -EINVAL is also for a kind that this library does not know.
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table, size_t n);

@@ -171,38 +171,46 @@ int percpu_segment_open_metric(struct percpu_declaring *d, const struct percpu_p
 	return e == -ENOENT ? -EROFS : e;
 }
 
-/* Declare a metric. ret is the address of a pointer to the object's type; NULL for an info. */
-static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind,
-		   struct percpu_parameters p, void *ret)
+/* Declare a metric. ret is the address of a pointer to the object's type; NULL for an info. Returns
+ * 0, or -errno and why. */
+static int declare_metric(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind,
+			  struct percpu_parameters p, void *ret, struct percpu_reason *why)
 {
 	struct percpu_record_copy *asked;
-	struct percpu_reason why;
 	struct percpu_declaring d;
 	void *handle = NULL;
 	int e;
 
 	if (s == NULL)
-		return percpu_error_say(-EINVAL, "the segment is NULL");
+		return percpu_reason_set(why, -EINVAL, "the segment is NULL");
 	asked = malloc(sizeof(*asked));
 	if (asked == NULL)
-		return percpu_error_say(-ENOMEM, "no memory for a metric");
-	e = percpu_metric_read(m, p.fields, kind, asked, &why);
+		return percpu_reason_set(why, -ENOMEM, "no memory for a metric");
+	e = percpu_metric_read(m, p.fields, kind, asked, why);
 	if (e == 0 && m != NULL)
-		e = percpu_parameters_check(m->name, kind, &p, &why);
+		e = percpu_parameters_check(m->name, kind, &p, why);
 	if (e == 0 && m != NULL && (ret == NULL) != (kind == PERCPU_METRIC_INFO))
-		e = percpu_reason_set(&why, -EINVAL, "%s: %s", m->name,
+		e = percpu_reason_set(why, -EINVAL, "%s: %s", m->name,
 				      ret == NULL ? "there is no place for the handle" :
 						    "an info has no handle");
 	if (e == 0) {
-		d = (struct percpu_declaring){ .s = s, .asked = asked, .why = &why };
+		d = (struct percpu_declaring){ .s = s, .asked = asked, .why = why };
 		e = percpu_segment_open_metric(&d, &p, &handle);
 	}
 	free(asked);
-	if (e != 0)
-		return percpu_error_keep(e, &why);
-	if (ret != NULL)
+	if (e == 0 && ret != NULL)
 		memcpy(ret, &handle, sizeof(handle));
-	return 0;
+	return e;
+}
+
+/* Declare a metric, and keep why that failed. */
+static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind,
+		   struct percpu_parameters p, void *ret)
+{
+	struct percpu_reason why;
+	int e = declare_metric(s, m, kind, p, ret, &why);
+
+	return e != 0 ? percpu_error_keep(e, &why) : 0;
 }
 
 int percpu_segment_counter(struct percpu_segment *s, const struct percpu_metric *m,
@@ -277,43 +285,41 @@ int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m)
 	return declare(s, m, PERCPU_METRIC_INFO, (struct percpu_parameters){ 0 }, NULL);
 }
 
-/* Read row i of a table. All rows have the size that the first row says. */
-static int read_row(const struct percpu_declaration *table, size_t i,
-		    struct percpu_declaration *ret)
+/* Declare the metric of a row. Returns 0, or -errno and why. */
+static int declare_row(struct percpu_segment *s, const void *row, struct percpu_reason *why)
 {
-	struct percpu_reason why;
-	int e = 0;
+	struct percpu_declaration d;
 
-	if (percpu_struct_read(ret, sizeof(*ret), (const char *)table + i * table->size) != 0)
-		e = percpu_reason_set(&why, -EINVAL,
-				      "row %zu: a struct percpu_declaration has another size, or "
-				      "fields that are not known",
-				      i);
-	else if (ret->kind < PERCPU_METRIC_COUNTER || ret->kind > PERCPU_METRIC_STATS)
-		e = percpu_reason_set(&why, -EINVAL, "row %zu: %u is no kind of a metric", i,
-				      (unsigned)ret->kind);
-	if (e != 0)
-		(void)percpu_error_keep(e, &why);
-	return e;
+	if (percpu_struct_read(&d, sizeof(d), row) != 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "a struct percpu_declaration has another size, or fields "
+					 "that are not known");
+	if (d.kind < PERCPU_METRIC_COUNTER || d.kind > PERCPU_METRIC_STATS)
+		return percpu_reason_set(why, -EINVAL, "%u is no kind of a metric",
+					 (unsigned)d.kind);
+	return declare_metric(s, d.metric, d.kind,
+			      (struct percpu_parameters){ .histogram = d.histogram,
+							  .fields = d.fields,
+							  .flags = d.flags },
+			      d.ret, why);
 }
 
+/* All rows have the size that the first row says. */
 int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table,
 			   size_t n)
 {
-	struct percpu_declaration d = { .size = 0 };
+	struct percpu_reason why, told;
 	int e = 0;
 
 	if (s == NULL || (table == NULL && n != 0))
 		return percpu_error_say(-EINVAL,
 					s == NULL ? "the segment is NULL" : "the table is NULL");
 	for (size_t i = 0; e == 0 && i < n; i++) {
-		e = read_row(table, i, &d);
-		if (e == 0)
-			e = declare(s, d.metric, d.kind,
-				    (struct percpu_parameters){ .histogram = d.histogram,
-								.fields = d.fields,
-								.flags = d.flags },
-				    d.ret);
+		e = declare_row(s, (const char *)table + i * table->size, &why);
+		if (e != 0) {
+			(void)percpu_reason_set(&told, e, "row %zu: %s", i, why.text);
+			(void)percpu_error_keep(e, &told);
+		}
 	}
 	return e;
 }

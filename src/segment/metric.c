@@ -120,7 +120,7 @@ static int shown_size(const char *text)
 
 static int check_metric_name(const char *name, unsigned kind, struct percpu_reason *why)
 {
-	if (name == NULL)
+	if (name == NULL || *name == '\0')
 		return percpu_reason_set(why, -EINVAL, "a metric has no name");
 	if (strnlen(name, PERCPU_METRIC_NAME + 1) > PERCPU_METRIC_NAME)
 		return percpu_reason_set(why, -ENAMETOOLONG,

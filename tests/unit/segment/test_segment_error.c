@@ -272,36 +272,37 @@ static void rows_have_what_their_kind_has(void **state)
 	row.ret = &handle;
 	row.flags = 2;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
-		"r_total: flags 0x2 are not known of a counter");
+		"row 0: r_total: flags 0x2 are not known of a counter");
 	row.flags = 0;
 	row.histogram = &options;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
-		"r_total: options of a histogram are not for a counter");
+		"row 0: r_total: options of a histogram are not for a counter");
 	row.histogram = NULL;
 	row.fields = &fields;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
-		"r_total: fields are not for a counter");
+		"row 0: r_total: fields are not for a counter");
 	row.metric = METRIC("r");
 	row.kind = PERCPU_METRIC_OWNED_GAUGE;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
-		"r: fields are not for an owned gauge");
+		"row 0: r: fields are not for an owned gauge");
 	row.fields = NULL;
 	row.histogram = &options;
 	row.kind = PERCPU_METRIC_OWNED_FGAUGE;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
-		"r: options of a histogram are not for an owned gauge of doubles");
+		"row 0: r: options of a histogram are not for an owned gauge of doubles");
 	row.histogram = NULL;
 	row.fields = &fields;
 	row.metric = METRIC("r_total");
 	row.kind = PERCPU_METRIC_STATS;
 	row.flags = 4;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
-		"r_total: flags 0x4 are not known of statistics");
+		"row 0: r_total: flags 0x4 are not known of statistics");
 	row = (struct percpu_declaration){ .size = sizeof(row),
 					   .metric = METRIC("r_info"),
 					   .kind = PERCPU_METRIC_INFO,
 					   .ret = &handle };
-	refused(percpu_segment_declare(s, &row, 1), -EINVAL, "r_info: an info has no handle");
+	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
+		"row 0: r_info: an info has no handle");
 	assert_null(handle);
 }
 
@@ -333,6 +334,7 @@ static void sentences_are_in_utf_8(void **state)
 
 static void tables_are_checked(void **state)
 {
+	const struct percpu_metric nameless = { .size = sizeof(nameless) };
 	struct percpu_counter *c = NULL;
 	struct percpu_declaration rows[2] = {
 		{ .size = sizeof(rows[0]), .metric = METRIC("t_total"), .kind = 1, .ret = &c },
@@ -358,10 +360,15 @@ static void tables_are_checked(void **state)
 	rows[1].size = sizeof(rows[0]);
 	rows[1].ret = NULL;
 	refused(percpu_segment_declare(s, rows, 2), -EINVAL,
-		"u_total: there is no place for the handle");
+		"row 1: u_total: there is no place for the handle");
 	rows[1].ret = &c;
 	rows[1].metric = NULL;
-	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "a struct percpu_metric is NULL");
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL,
+		"row 1: a struct percpu_metric is NULL");
+	rows[1].metric = &nameless;
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: a metric has no name");
+	rows[1].metric = METRIC("");
+	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: a metric has no name");
 	assert_int_equal(percpu_segment_declare(s, NULL, 0), 0);
 }
 
