@@ -50,7 +50,8 @@ struct percpu_reader;
  *	-EINVAL, -ENAMETOOLONG, -ELOOP  as percpu_segment_open()
  *	-ENOENT	there is no such file; or the file is a region with nothing at root 0
  *	-EBADMSG  the file is a region with another object at root 0, where segments have their
- *		directory; or it is no region, or is cut short or damaged
+ *		directory; or it is no region, is empty, cut short or damaged; or it is a pipe, a
+ *		device, or a socket (by its name: -ENXIO)
  *	-EPROTO	the file is of another version
  *	-EISDIR	it is a directory
  *	-ENOMEM

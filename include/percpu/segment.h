@@ -76,7 +76,8 @@ struct percpu_segment_options {
  *	-EISDIR	it is a directory
  *	-EPERM	with WRITE: the file is another user's, or is sealed
  *	-EBADMSG  the file is a region with another object at root 0, where segments have their
- *		directory; or it is no region, or is cut short or damaged
+ *		directory; or it is no region, is empty, cut short or damaged; or it is a pipe, a
+ *		device, or a socket (by its name: -ENXIO)
  *	-EPROTO	the file is of another version
  *	-ETIMEDOUT  with WRITE: for a second, another process is resetting the segment or holds a
  *		lock

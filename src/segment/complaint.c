@@ -22,6 +22,7 @@
 
 #include "segment.h"
 
+#define NO_REGULAR_FILE "it is no regular file, but a pipe, a socket or a device: use another file"
 #define NAME_END 500 /* bytes of a longer name that a sentence has */
 
 int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)
@@ -154,6 +155,19 @@ const char *percpu_error(void)
 
 /* Opening. */
 
+int percpu_reason_of_file(const struct stat *file, struct percpu_reason *why)
+{
+	if (!S_ISREG(file->st_mode))
+		return percpu_reason_set(why, -EBADMSG, NO_REGULAR_FILE);
+	if (file->st_size == 0)
+		return percpu_reason_set(
+			why, -EBADMSG,
+			"the file is empty: remove it, and create the segment with "
+			"PERCPU_SEGMENT_CREATE; or open the empty file by its descriptor, with "
+			"that flag");
+	return 0;
+}
+
 /* Return whether a file was not found because its directory is not there. */
 static bool lacks_directory(const char *name)
 {
@@ -178,6 +192,8 @@ static const char *why_not_opened(int e, const struct percpu_opening *o)
 		return "the file is a symbolic link, which is not followed: name the file itself";
 	case -EISDIR:
 		return "it is a directory: name a file in it";
+	case -ENXIO: /* open(2) of a socket */
+		return NO_REGULAR_FILE;
 	case -EPERM:
 		return "the file is another user's: PERCPU_SEGMENT_FOREIGN counts in it "
 		       "nevertheless; or it is sealed (fcntl(2), F_ADD_SEALS)";
@@ -186,10 +202,9 @@ static const char *why_not_opened(int e, const struct percpu_opening *o)
 	case -EROFS:
 		return "the file system is read-only: open the segment to read";
 	case -EBADMSG:
-		return "the file is no segment, but perhaps a region with other objects; or it is "
-		       "damaged or cut short, or was written by a machine of the other byte order: "
-		       "use another name; or, if it was a segment, stop the programs that have it "
-		       "open, and remove it";
+		return "the file is no segment: use another name; or it was one, and is damaged or "
+		       "cut short, or was written by a machine of the other byte order: stop the "
+		       "programs that have it open, and remove it";
 	case -EPROTO:
 		return "the file was written by another version of the library, or on another kind "
 		       "of machine: stop the programs that have it open, and remove it";

@@ -24,7 +24,7 @@ static unsigned char *new_buffer(void)
 	return aligned_alloc(PERCPU_BLOCK_ALIGN, BUFFER);
 }
 
-static int check_file(int fd)
+static int check_file(int fd, struct percpu_reason *why)
 {
 	const int flags = fcntl(fd, F_GETFL);
 	struct stat st;
@@ -33,7 +33,7 @@ static int check_file(int fd)
 		return -EBADF;
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	return S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
+	return S_ISDIR(st.st_mode) ? -EISDIR : percpu_reason_of_file(&st, why);
 }
 
 int percpu_reader_use(struct percpu_reader *r)
@@ -128,7 +128,7 @@ static int open_reader(const char *name, struct percpu_reader **ret, struct perc
 	if (path == NULL)
 		return e;
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	e = fd >= 0 ? check_file(fd) : percpu_errno();
+	e = fd >= 0 ? check_file(fd, why) : percpu_errno();
 	if (e == 0)
 		e = begin_reader(fd, path, ret, why);
 	else
@@ -161,7 +161,7 @@ int percpu_reader_open_fd(int fd, struct percpu_reader **ret)
 
 	if (ret == NULL)
 		return percpu_error_say(-EINVAL, "there is no place for the reader");
-	e = check_file(fd);
+	e = check_file(fd, &why);
 	if (e == 0) {
 		cancel = percpu_defer_cancel();
 		e = begin_reader(fd, NULL, ret, &why);

@@ -117,9 +117,10 @@ static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
 	percpu_region_close(r);
 }
 
-/* Make a segment of the region. Close the region on failure. */
+/* Make a segment of the region. On failure close the region, and write why, if more is known than
+ * the error. */
 static int begin_segment(struct percpu_region *r, const char *name, unsigned flags,
-			 struct percpu_segment **ret)
+			 struct percpu_segment **ret, struct percpu_reason *why)
 {
 	struct percpu_segment *s = calloc(1, sizeof(*s));
 	int e = s != NULL ? 0 : -ENOMEM;
@@ -129,6 +130,10 @@ static int begin_segment(struct percpu_region *r, const char *name, unsigned fla
 		s->boot = percpu_segment_boot();
 		s->seed = percpu_now_ns() ^ (uintptr_t)s ^ UINT64_C(0xcbf29ce484222325);
 		e = percpu_region_has_default_lanes(r) ? open_control(s) : -EBADMSG;
+		if (e == -EBADMSG)
+			(void)percpu_reason_set(why, e,
+						"the file is a region with other objects, or is "
+						"damaged: use another name");
 	}
 	if (e == 0 && r->writable)
 		e = percpu_generation_complete(s, flags & PERCPU_SEGMENT_ANEW);
@@ -206,6 +211,7 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 {
 	struct percpu_region_options options;
 	struct percpu_region *r;
+	struct stat st;
 	unsigned how;
 	char *path;
 	int e = read_segment_options(o, flags, &options, why);
@@ -218,8 +224,10 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
 	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
 	e = percpu_file_open(path, how, &options, make_control, &r);
+	if (e == -EBADMSG && lstat(path, &st) == 0)
+		(void)percpu_reason_of_file(&st, why);
 	free(path);
-	return e != 0 ? e : begin_segment(r, name, flags, ret);
+	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
 }
 
 int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
@@ -241,6 +249,7 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 {
 	struct percpu_region_options options;
 	struct percpu_region *r;
+	struct stat st;
 	char name[32];
 	int e = read_segment_options(o, flags, &options, why);
 
@@ -248,8 +257,10 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 		e = percpu_file_check_owner(fd);
 	if (e == 0)
 		e = percpu_file_open_fd(fd, region_flags(flags), &options, make_control, &r);
+	if (e == -EBADMSG && fstat(fd, &st) == 0)
+		(void)percpu_reason_of_file(&st, why);
 	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
-	return e != 0 ? e : begin_segment(r, name, flags, ret);
+	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
 }
 
 int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <percpu/percpu.h>
@@ -67,7 +68,8 @@ static void errors_are_told(void **state)
 		{ -EPERM, "PERCPU_SEGMENT_FOREIGN" },
 		{ -EACCES, "chmod" },
 		{ -EROFS, "open the segment to read" },
-		{ -EBADMSG, "but perhaps a region" },
+		{ -EBADMSG, "or it was one" },
+		{ -ENXIO, "no regular file" },
 		{ -EPROTO, "stop the programs" },
 		{ -ERANGE, "open it to read" },
 		{ -ENOSPC, "the disk is full" },
@@ -259,13 +261,56 @@ static void files_that_take_no_segment_are_told(void **state)
 	no_segment_in(sealed, -EPERM,
 		      "the file is another user's: PERCPU_SEGMENT_FOREIGN counts "
 		      "in it nevertheless; or it is sealed");
-	no_segment_in(open("/dev/null", O_RDWR), -EBADMSG, "the file is no segment");
+	no_segment_in(open("/dev/null", O_RDWR), -EBADMSG, "it is no regular file");
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	no_segment_in(pair[0], -EBADMSG, "the file is no segment");
+	no_segment_in(pair[0], -EBADMSG, "it is no regular file");
 	close(pair[1]);
 	assert_int_equal(mkfifo(test_path("fifo"), 0600), 0);
-	no_segment_in(open(test_path("fifo"), O_RDWR), -EBADMSG, "the file is no segment");
+	no_segment_in(open(test_path("fifo"), O_RDWR), -EBADMSG, "it is no regular file");
 	assert_int_equal(unlink(test_path("fifo")), 0);
+}
+
+/* Assert that neither a segment nor a reader is opened in the file, and how the sentence goes on.
+ * Remove the file. */
+static void no_segment_at(const char *name, int expected, const char *words)
+{
+	struct percpu_reader *no_reader = NULL;
+	struct percpu_segment *none = NULL;
+
+	refused(percpu_segment_open(name, 0, NULL, &none), expected, name, words);
+	refused(percpu_segment_open(name, ALL, NULL, &none), expected, name, words);
+	refused(percpu_reader_open(name, &no_reader), expected, name, words);
+	assert_null(none);
+	assert_null(no_reader);
+	assert_int_equal(unlink(name), 0);
+}
+
+static void files_without_segment_are_told_apart(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct percpu_reader *no_reader = NULL;
+	struct percpu_segment *none = NULL;
+	char name[sizeof(address.sun_path)];
+	int fd;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s", test_path("no-segment"));
+	strcpy(address.sun_path, name);
+	fd = open(name, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &none), -EBADMSG);
+	assert_non_null(strstr(percpu_error(), ": the file is empty: "));
+	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -EBADMSG);
+	assert_non_null(strstr(percpu_error(), ": the file is empty: "));
+	assert_null(none);
+	assert_null(no_reader);
+	close(fd);
+	no_segment_at(name, -EBADMSG, "the file is empty: ");
+	assert_int_equal(mkfifo(name, 0600), 0);
+	no_segment_at(name, -EBADMSG, "it is no regular file");
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	no_segment_at(name, -ENXIO, "it is no regular file");
+	close(fd);
 }
 
 /* A descriptor has no directory that could be missing. */
@@ -299,6 +344,7 @@ static void other_regions_are_told(void **state)
 {
 	const int fd = memfd_create("other", 0);
 	struct percpu_counter_array *array;
+	struct percpu_segment *no_segment = NULL;
 	struct percpu_reader *none = NULL;
 	struct percpu_region *region;
 
@@ -307,9 +353,12 @@ static void other_regions_are_told(void **state)
 					       &region),
 			 0);
 	assert_int_equal(percpu_counter_array_open(region, 0, 4, &array), 0);
+	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &no_segment), -EBADMSG);
+	assert_non_null(strstr(percpu_error(), ": the file is a region with other objects"));
 	assert_int_equal(percpu_reader_open_fd(fd, &none), -EBADMSG);
 	assert_non_null(strstr(percpu_error(), ": the file is a region with other objects"));
 	assert_null(none);
+	assert_null(no_segment);
 	percpu_counter_array_detach(array);
 	percpu_region_close(region);
 	close(fd);
@@ -385,6 +434,7 @@ int main(void)
 		cmocka_unit_test(files_are_told),
 		cmocka_unit_test(descriptors_are_told),
 		cmocka_unit_test(files_that_take_no_segment_are_told),
+		cmocka_unit_test(files_without_segment_are_told_apart),
 		cmocka_unit_test(regions_without_segment_are_told),
 		cmocka_unit_test(other_regions_are_told),
 		cmocka_unit_test(sentences_are_replaced_without_memory),
