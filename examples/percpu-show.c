@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * percpu-show.c - show all metrics of a segment, with the counts of all processes: as a table,
- * as text for Prometheus (0.0.4), or as JSON. Metrics without a value are left out.
+ * as text for Prometheus (0.0.4), or as JSON. Metrics without a value are left out. One more
+ * metric says how often each family had no room for a series.
  *
  *	percpu-show [--text | --json] SEGMENT
  */
@@ -122,6 +123,29 @@ static void put_series(const struct percpu_reader *r, size_t i)
 	}
 }
 
+/* Print how often each family had no room. All series of a family say that, and follow each other. */
+static void put_overflows(const struct percpu_reader *r)
+{
+	static const char *const labels[] = { "family" };
+	const char *last = "";
+	struct percpu_reader_series f;
+
+	for (size_t i = 0; percpu_reader_series(r, i, &f) == 0; i++) {
+		if (f.cap == 0 || strcmp(f.name, last) == 0)
+			continue;
+		last = f.name;
+		s = (struct percpu_reader_series){
+			.name = "percpu_family_overflows_total",
+			.help = "How often there was no room for a series.",
+			.label_names = labels,
+			.label_values = &last,
+			.labels = 1,
+			.kind = PERCPU_METRIC_COUNTER
+		};
+		put("", "", "", whole(f.overflows));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *const option = argc == 3 ? argv[1] : "", *const name = argv[argc - 1];
@@ -144,6 +168,8 @@ int main(int argc, char **argv)
 		puts("[");
 	for (size_t i = 0; e == 0 && percpu_reader_series(r, i, &s) == 0; i++)
 		put_series(r, i);
+	if (e == 0)
+		put_overflows(r);
 	if (e == 0 && format == JSON)
 		puts("\n]");
 	if (e == 0 && percpu_reader_info(r, &info) == 0 && info.missing != 0)

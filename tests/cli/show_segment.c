@@ -9,6 +9,8 @@
 
 #include <percpu/percpu.h>
 
+#define HELP "A \"help\" text,\nwith a back\\slash and \303\274."
+
 struct lookups {
 	uint64_t hit, miss;
 };
@@ -34,7 +36,7 @@ static const struct percpu_metric *metric(const char *name, const char *unit, co
 	m = (struct percpu_metric){
 		.size = sizeof(m),
 		.name = name,
-		.help = "A \"help\" text,\nwith a back\\slash and \303\274.",
+		.help = HELP,
 		.unit = unit,
 		.label_names = value ? labels : NULL,
 		.label_values = value ? values : NULL,
@@ -134,6 +136,28 @@ static void observe(void)
 	}
 }
 
+/* Ask for three series of a family that has room for one. */
+static void overflow(void)
+{
+	static const char *const labels[] = { "user" }, *const users[] = { "ann", "bo", "cy" };
+	const struct percpu_metric sent = { .size = sizeof(sent),
+					    .name = "sent_total",
+					    .help = HELP,
+					    .label_names = labels,
+					    .labels = 1 };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .metric = &sent,
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_family *f;
+	struct percpu_counter *c;
+
+	must(percpu_segment_family(segment, &d, 1, &f), "family");
+	for (int i = 0; i < 3; i++) {
+		must(percpu_family_counter(f, &users[i], &c), users[i]);
+		percpu_counter_add(c, 10 + i);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned flags = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE;
@@ -144,6 +168,7 @@ int main(int argc, char **argv)
 	set();
 	observe();
 	observe_beyond();
+	overflow();
 	puts("ready");
 	fflush(stdout);
 	while (getchar() != EOF)

@@ -35,14 +35,17 @@ SINGLE = [
     ("lookups_total", {"label": "x", "result": "hit"}, 5),
     ("lookups_total", {"label": "x", "result": "miss"}, 2),
     ("part_ratio", {}, 0.25),
+    ("percpu_family_overflows_total", {"family": "sent_total"}, 2),
     ("room_celsius", {}, 1 / 3),
+    ("sent_total", {"user": "_overflow"}, 11 + 12),
+    ("sent_total", {"user": "ann"}, 10),
     ("size_bytes", {"label": "x", "extreme": "min"}, 0.5),
     ("size_bytes", {"label": "x", "extreme": "max"}, 2.5),
     ("size_bytes", {"label": "y", "extreme": "min"}, 1.5),
     ("size_bytes", {"label": "y", "extreme": "max"}, 3.5),
     ("work_seconds_total", {}, 0.1),
 ]
-COUNTERS = {"a_total", "lookups_total", "work_seconds_total"}
+COUNTERS = {name for name, _, _ in SINGLE if name.endswith("_total")}
 
 
 def waits(with_buckets):
@@ -135,9 +138,10 @@ def the_text_has_all_values(directory):
     names = {name for name, _, _ in SINGLE}
     want = {name: "counter" if name in COUNTERS else "gauge" for name in names}
     equal(types, want | {"wait_seconds": "histogram"})
-    helps = re.findall(r"# HELP (\w+) (.*)\n", text)
-    equal({name for name, _ in helps}, set(types))
-    equal({h for _, h in helps}, {'A "help" text,\\nwith a back\\\\slash and \xfc.'})
+    helps = dict(re.findall(r"# HELP (\w+) (.*)\n", text))
+    equal(set(helps), set(types))
+    equal(helps.pop("percpu_family_overflows_total"), "How often there was no room for a series.")
+    equal(set(helps.values()), {'A "help" text,\\nwith a back\\\\slash and \xfc.'})
 
 
 def the_json_has_all_values(directory):
