@@ -123,7 +123,7 @@ static void put_series(const struct percpu_reader *r, size_t i)
 	}
 }
 
-/* Print how often each family had no room. All series of a family say that, and follow each other. */
+/* Print how often each family had no room. All series of a family say so, and follow each other. */
 static void put_overflows(const struct percpu_reader *r)
 {
 	static const char *const labels[] = { "family" };
