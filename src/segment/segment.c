@@ -206,6 +206,13 @@ char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why)
 	return path;
 }
 
+/* Write why the file has no region, if that can be seen in *file. failed: file was not set. */
+static void tell_of_file(int failed, const struct stat *file, struct percpu_reason *why)
+{
+	if (!failed)
+		(void)percpu_reason_of_file(file, why);
+}
+
 static int open_path(const char *name, unsigned flags, const struct percpu_segment_options *o,
 		     struct percpu_segment **ret, struct percpu_reason *why)
 {
@@ -224,8 +231,8 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
 	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
 	e = percpu_file_open(path, how, &options, make_control, &r);
-	if (e == -EBADMSG && lstat(path, &st) == 0)
-		(void)percpu_reason_of_file(&st, why);
+	if (e == -EBADMSG)
+		tell_of_file(lstat(path, &st), &st, why);
 	free(path);
 	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
 }
@@ -257,8 +264,8 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 		e = percpu_file_check_owner(fd);
 	if (e == 0)
 		e = percpu_file_open_fd(fd, region_flags(flags), &options, make_control, &r);
-	if (e == -EBADMSG && fstat(fd, &st) == 0)
-		(void)percpu_reason_of_file(&st, why);
+	if (e == -EBADMSG)
+		tell_of_file(fstat(fd, &st), &st, why);
 	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
 	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
 }

@@ -302,6 +302,11 @@ static void files_without_segment_are_told_apart(void **state)
 	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -EBADMSG);
 	assert_non_null(strstr(percpu_error(), ": the file is empty: "));
 	assert_null(none);
+	fault_set(FAULT_FSTAT, 1, EIO, false); /* what the file is cannot be found out */
+	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &none), -EBADMSG);
+	assert_int_equal(fault_clear(), 1);
+	assert_non_null(strstr(percpu_error(), ": the file is no segment: "));
+	assert_null(none);
 	assert_null(no_reader);
 	close(fd);
 	no_segment_at(name, -EBADMSG, "the file is empty: ");
