@@ -38,6 +38,7 @@ const char *model_name(enum model_op op)
 		"add_count_double",
 		"widen",
 		"add_within",
+		"enter",
 		"add2",
 		"add4",
 		"add8",
@@ -145,6 +146,15 @@ static void fill_extremes(struct model_lane *lane, uint64_t *random)
 	}
 }
 
+/* Choose the two words of 32 bits that say which thread has a lane: both 0, or one of them, or
+ * neither. */
+static int64_t choose_owners(uint64_t *random)
+{
+	static const uint64_t masks[] = { 0, 0, UINT32_MAX, ~(uint64_t)UINT32_MAX, UINT64_MAX };
+
+	return (int64_t)(test_random(random) & masks[test_random(random) % 5]);
+}
+
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 {
 	memset(lane, 0, sizeof(*lane));
@@ -158,6 +168,8 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 		lane->word[1] = model_bits(choose_double(random));
 	if (is_widen(op))
 		fill_extremes(lane, random);
+	if (op == MODEL_ENTER)
+		lane->word[0] = choose_owners(random);
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* so that the sum does not wrap */
 	if (op == MODEL_PUSH || op == MODEL_POP)
@@ -496,6 +508,12 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	case MODEL_ADD_WITHIN:
 		return add_within(lane->word, (uint64_t)c->n[0], (uint64_t)c->other) ? done :
 										       refused;
+	case MODEL_ENTER:
+		if (word != 0)
+			return refused;
+		lane->narrow = (uint32_t)c->n[0];
+		done.value = lane->word[1];
+		return done;
 	default:
 		break;
 	}

@@ -47,6 +47,7 @@ enum model_op {
 	MODEL_ADD_COUNT_DOUBLE,
 	MODEL_WIDEN,
 	MODEL_ADD_WITHIN,
+	MODEL_ENTER,
 	MODEL_SEQUENCES,
 	MODEL_ADD2 = MODEL_SEQUENCES,
 	MODEL_ADD4,
@@ -91,8 +92,8 @@ struct model_lane {
 /** An operation with its arguments; each op uses those it needs. */
 struct model_case {
 	enum model_op op;
-	int64_t n[8];	/* addends, which may be doubles; or new value; or words to copy */
-	int64_t other;	/* limit, or expected value, or half a window, or reach */
+	int64_t n[8];  /* addends, which may be doubles; or new value, or owner; or words to copy */
+	int64_t other; /* limit, or expected value, or half a window, or reach */
 	uint64_t limit; /* of the array; or checkpoint; or bank; or the bit that closes a cell */
 	uint64_t mask; /* of the queue; or distance of the banks; or epoch; MODEL_KEEP: of a ring */
 	uint64_t words; /* to copy or to append; or bytes to put */
@@ -275,6 +276,13 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	case MODEL_ADD_WITHIN:
 		r.code = percpu_seq_add_within(cell, (const char *)cell + 8, stride, c->n[0],
 					       (uint64_t)c->other, 2 * (uint64_t)c->other + 1);
+		break;
+	case MODEL_ENTER: /* the word beside says of which lane the address is */
+		r.code = percpu_seq_enter(cell, stride, (uint32_t)c->n[0], &item);
+		if (r.code == 0)
+			r.value = ((const int64_t *)item)[1];
+		else if (item != unset)
+			r.value = (int64_t)(uintptr_t)item;
 		break;
 	case MODEL_WIDEN:
 	case MODEL_WIDEN_NEW:

@@ -74,6 +74,7 @@ FIBER(append2, (void)percpu_seq_append2(CELL, 7, percpu_words2_of(1, 2), percpu_
 FIBER(narrow_add, (void)percpu_seq_narrow_add(CELL, 1, 1 << 20))
 FIBER(add_at, (void)percpu_seq_add_at(&at, sizeof(*lanes), 1))
 FIBER(narrow_add_if, (void)percpu_seq_narrow_add_if(CELL, 1, &bank, 0))
+FIBER(enter, (void)percpu_seq_enter(CELL, 0, &item))
 FIBER(spin, (void)percpu_seq_spin(&set, 1))
 
 static const struct {
@@ -100,6 +101,7 @@ static const struct {
 	{ "narrow_add", narrow_add, true },
 	{ "add_at", add_at, true },
 	{ "narrow_add_if", narrow_add_if, true },
+	{ "enter", enter, true },
 	{ "spin", spin, true },
 };
 #define FIBERS (sizeof(fibers) / sizeof(fibers[0]))

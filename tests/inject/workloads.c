@@ -437,6 +437,9 @@ const struct workload *workload(unsigned nth)
 	if (nth < WORKLOAD_RINGS)
 		return &workload_rings[nth];
 	nth -= WORKLOAD_RINGS;
+	if (nth < WORKLOAD_ENTERS)
+		return &workload_enters[nth];
+	nth -= WORKLOAD_ENTERS;
 	return nth < WORKLOAD_VALUES ? &workload_values[nth] : NULL;
 }
 

@@ -87,6 +87,9 @@ extern const struct workload workload_narrow[WORKLOAD_NARROW];
 #define WORKLOAD_RINGS 1
 extern const struct workload workload_rings[WORKLOAD_RINGS];
 
+#define WORKLOAD_ENTERS 1
+extern const struct workload workload_enters[WORKLOAD_ENTERS];
+
 #define WORKLOAD_VALUES 4
 extern const struct workload workload_values[WORKLOAD_VALUES];
 

@@ -104,6 +104,11 @@ int narrow_add_if(PLAIN, int64_t n, const uint64_t *state, uint64_t expected)
 	return percpu_seq_narrow_add_if(cell, stride, n, state, expected);
 }
 
+int enter(PLAIN, uint32_t owner, void **ret)
+{
+	return percpu_seq_enter(cell, stride, owner, ret);
+}
+
 int add_double(PLAIN, double n)
 {
 	return percpu_seq_add_double(cell, stride, n);
@@ -141,6 +146,7 @@ int constants(void *cell, const void *guard, const uint64_t *bank, int64_t *ret)
 	       percpu_seq_narrow_add(cell, STRIDE, 1, 1 << 20) +
 	       percpu_seq_add_at(bank, STRIDE, 1) +
 	       percpu_seq_narrow_add_if(cell, STRIDE, -1, bank, 0) + percpu_seq_spin(cell, 100) +
+	       percpu_seq_enter(cell, STRIDE, 1, (void **)ret) +
 	       percpu_seq_put(cell, STRIDE, 127, 0, ret, 8, 1) +
 	       percpu_seq_add_double(cell, STRIDE, 0.5) +
 	       percpu_seq_add_count_double(cell, STRIDE, 0.5) +

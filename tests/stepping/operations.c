@@ -234,6 +234,7 @@ static const struct stepping_operation operations[] = {
 	{ "sequence add_double", MEMORY_LANES, MODEL_ADD_DOUBLE, run_sequence },
 	{ "sequence add_count_double", MEMORY_LANES, MODEL_ADD_COUNT_DOUBLE, run_sequence },
 	{ "sequence add_within", MEMORY_LANES, MODEL_ADD_WITHIN, run_sequence },
+	{ "sequence enter", MEMORY_LANES, MODEL_ENTER, run_sequence },
 	{ "sequence widen", MEMORY_LANES, MODEL_WIDEN, run_sequence },
 	{ "sequence widen, a new epoch", MEMORY_LANES, MODEL_WIDEN_NEW, run_sequence },
 	{ "local add", MEMORY_LANES, MODEL_ADD, run_local },

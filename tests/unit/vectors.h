@@ -115,6 +115,7 @@ KEEPS(narrow_add_if, (void)percpu_seq_narrow_add_if(PLAIN, 1, &bank, 0))
 KEEPS(add_double, (void)percpu_seq_add_double(PLAIN, 1.5))
 KEEPS(add_count_double, (void)percpu_seq_add_count_double(PLAIN, 1.5))
 KEEPS(add_within, (void)percpu_seq_add_within(GUARDED, 1, 8, 17))
+KEEPS(enter, lane.word[0] = 0; (void)percpu_seq_enter(PLAIN, 1, &item))
 KEEPS(widen, (void)percpu_seq_widen(PLAIN, &bank, 7))
 KEEPS(spin, (void)percpu_seq_spin(&set, 1))
 KEEPS(object_counter, percpu_counter_add(counter, 1))
@@ -166,6 +167,7 @@ static const struct {
 	BOTH(add_double),
 	BOTH(add_count_double),
 	BOTH(add_within),
+	BOTH(enter),
 	BOTH(widen),
 	BOTH(spin),
 	BOTH(object_counter),

@@ -506,11 +506,11 @@ PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t 
 					uint64_t reach, uint64_t span);
 
 /**
- * enter: this CPU's lane, for one thread alone. p is two words of 32 bits, both 0 while no thread
- * has the lane. *ret is p. The second word is for threads that take the lane otherwise: they store
- * it, fence, and wait until the first word is 0.
+ * enter: this CPU's lane, for one thread alone. p is two words of 32 bits, which are loaded as one
+ * of 64. Both are 0 while no thread has the lane. The second word is for threads that take the lane
+ * otherwise: they store it, fence, and wait until the first word is 0.
  *
- *	w = p[0] | p[1]				acquire, each
+ *	w = *p					acquire
  *						@loaded
  *	if (w != 0) return REFUSED
  *						@decided
