@@ -319,12 +319,12 @@ PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, vo
 
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("enter")
-		"add x9, x10, #4\n\t"
-		"ldar w9, [x9]\n\t"
-		"ldar %w[lane], [x10]\n\t"
-		"orr w9, w9, %w[lane]\n\t"
+		"ldar w9, [x10]\n\t"
 		PERCPU_SEQ_STEP(loaded)
-		"cmp w9, #0\n\t"
+		"add %[lane], x10, #4\n\t"
+		"ldar %w[lane], [%[lane]]\n\t"
+		"orr x9, x9, %[lane]\n\t"
+		"cmp x9, #0\n\t"
 		PERCPU_SEQ_REFUSE_UNLESS("eq")
 		"mov %[lane], x10\n\t"
 		PERCPU_SEQ_STEP(decided)

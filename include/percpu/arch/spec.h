@@ -92,9 +92,9 @@
  *	add_at		at: acquire; pairs with the release store of the address (let_count() in
  *			src/owners/ref_mode.c): a thread that adds at that address sees all that
  *			was stored before.
- *	enter		both words: acquire; pairs with the release by which the last thread gave the lane
- *			back (percpu_critical_exit()). So a thread that enters finds the lane as
- *			that thread left it.
+ *	enter		p[0] and p[1]: acquire; each pairs with the release store of 0 by which the
+ *			last thread gave the lane back (percpu_critical_exit()). So a thread that
+ *			enters finds the lane as that thread left it.
  *	narrow_add_if	state: acquire; pairs with the store of the expected state, so that a thread
  *			that sees the addition sees the state that allowed it: make_checkpoint() in
  *			src/counts/compact.c.
@@ -506,15 +506,17 @@ PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t 
 					uint64_t reach, uint64_t span);
 
 /**
- * enter: this CPU's lane, for one thread alone. p is two words of 32 bits, which are loaded as one
- * of 64. Both are 0 while no thread has the lane. The second word is for threads that take the lane
- * otherwise: they store it, fence, and wait until the first word is 0.
+ * enter: this CPU's lane, for one thread alone. p is two words of 32 bits, both 0 while no thread
+ * has the lane. The second word is for threads that take the lane otherwise: they store it, fence,
+ * and wait until the first word is 0. One load of both words would wait until the store by which
+ * the lane was given back has left the store buffer.
  *
- *	w = *p					acquire
+ *	first = p[0]				acquire
  *						@loaded
- *	if (w != 0) return REFUSED
+ *	second = p[1]				acquire
+ *	if (first != 0 || second != 0) return REFUSED
  *						@decided
- *	p[0] = owner				commit
+ *	p[0] = owner				commit, 32 bits
  *	*ret = p
  */
 PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret);

@@ -289,9 +289,8 @@ PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, vo
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("enter")
 		"movl (%%rax), %k[lane]\n\t"
-		"orl 4(%%rax), %k[lane]\n\t"
 		PERCPU_SEQ_STEP(loaded)
-		"testl %k[lane], %k[lane]\n\t"
+		"orl 4(%%rax), %k[lane]\n\t"
 		PERCPU_SEQ_REFUSE_IF("nz")
 		"movq %%rax, %[lane]\n\t"
 		PERCPU_SEQ_STEP(decided)
