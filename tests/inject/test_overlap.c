@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_overlap.c - two updates, one within the other, where no sequence of the second one aborts
- * the first: a reset, a pop from another CPU's array, a switch of banks, another process, and
- * atomic adds, which nothing aborts.
+ * the first: a reset, a pop from another CPU's array, a switch of banks, a lane that is taken
+ * without a sequence, another process, and atomic adds, which nothing aborts.
  */
 #define _GNU_SOURCE
 #include "inject.h"
@@ -183,6 +183,54 @@ static void reset_within_an_observation(void **state)
 	percpu_extrema_destroy(extrema);
 }
 
+/* A lane that all CPUs share: its stride is 0. One thread enters it. Another stores the second word,
+ * and after a fence it may rely on what the first word says. */
+static struct {
+	uint32_t owner, other;
+} words_of_lane __attribute__((aligned(8)));
+static bool fences;
+static uint32_t owner_then;
+static int entered;
+
+static void enter(void)
+{
+	void *lane;
+
+	do
+		entered = percpu_seq_enter(&words_of_lane, 0, 1, &lane);
+	while (entered == PERCPU_SEQ_SLOW);
+}
+
+static void take_otherwise(void)
+{
+	__atomic_store_n(&words_of_lane.other, 1, __ATOMIC_SEQ_CST);
+	if (fences)
+		assert_int_equal(percpu_fence(), 0);
+	owner_then = __atomic_load_n(&words_of_lane.owner, __ATOMIC_ACQUIRE);
+}
+
+static void take_within_an_entry(void **state)
+{
+	unsigned alone = 0;
+
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		words_of_lane.owner = words_of_lane.other = 0;
+		fences = i % 2;
+		inject_overlap(enter, INJECT_decided, take_otherwise);
+		assert_int_equal(words_of_lane.other, 1);
+		assert_int_equal(words_of_lane.owner, entered == 0);
+		if (fences)
+			assert_int_equal(words_of_lane.owner, owner_then);
+		alone += words_of_lane.owner == 0;
+	}
+	assert_in_range(alone, 1, ROUNDS);
+}
+
 /* Add in a process of one thread, on a CPU of its own. The first process waits in its update. */
 static int add_in_process(void *cpu)
 {
@@ -293,6 +341,7 @@ int main(void)
 		cmocka_unit_test(foreign_pop_within_a_pop),
 		cmocka_unit_test(switch_within_a_bank_add),
 		cmocka_unit_test(reset_within_an_observation),
+		cmocka_unit_test(take_within_an_entry),
 		cmocka_unit_test(process_within_an_add),
 		cmocka_unit_test(atomic_adds_between_any_instructions),
 	};
