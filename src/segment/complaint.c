@@ -172,10 +172,13 @@ int percpu_reason_of_file(const struct stat *file, struct percpu_reason *why)
 static bool lacks_directory(const char *name)
 {
 	const char *const path = strchr(name, '/') != NULL ? name : PERCPU_FLAT_NAMES;
-	char *const directory = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
 	struct stat st;
-	const bool lacks = directory != NULL && stat(directory, &st) != 0;
+	char *directory;
+	bool lacks;
 
+	if (asprintf(&directory, "%.*s", (int)(strrchr(path, '/') + 1 - path), path) < 0)
+		return false;
+	lacks = stat(directory, &st) != 0;
 	free(directory);
 	return lacks;
 }

@@ -153,6 +153,42 @@ static void long_paths_end_with_their_name(void **state)
 	assert_null(none);
 }
 
+/* A path of 500 bytes is told as a whole. Of a longer one, an end without '/' is no name. */
+static void ends_of_paths_are_no_names(void **state)
+{
+	struct percpu_segment *none = NULL;
+	char path[600], end[504];
+
+	(void)state;
+	memset(path, 'x', sizeof(path));
+	memcpy(path, "/none/", 6);
+	path[500] = '\0';
+	refused(percpu_segment_open(path, 0, NULL, &none), -ENOENT, path,
+		"there is no such directory");
+	memset(path, 'x', sizeof(path) - 1);
+	path[0] = '/';
+	path[599] = '\0';
+	snprintf(end, sizeof(end), "...%s", path + 99);
+	refused(percpu_segment_open(path, 0, NULL, &none), -ENAMETOOLONG, end,
+		percpu_strerror(-ENAMETOOLONG));
+	assert_null(none);
+}
+
+/* Without memory for the directory's name, nothing is said of the directory. */
+static void without_memory_no_directory_is_missing(void **state)
+{
+	const char *const path = "/none/x";
+	struct percpu_segment *none = NULL;
+	int e;
+
+	(void)state;
+	fault_set(FAULT_ASPRINTF, 1, ENOMEM, false); /* the first one is for the path */
+	e = percpu_segment_open(path, 0, NULL, &none);
+	assert_int_equal(fault_clear(), 1);
+	refused(e, -ENOENT, path, "there is no such file");
+	assert_null(none);
+}
+
 static void flags_and_options_are_told(void **state)
 {
 	struct {
@@ -435,6 +471,8 @@ int main(void)
 		cmocka_unit_test(errors_are_told),
 		cmocka_unit_test(names_are_told),
 		cmocka_unit_test(long_paths_end_with_their_name),
+		cmocka_unit_test(ends_of_paths_are_no_names),
+		cmocka_unit_test(without_memory_no_directory_is_missing),
 		cmocka_unit_test(flags_and_options_are_told),
 		cmocka_unit_test(files_are_told),
 		cmocka_unit_test(descriptors_are_told),

@@ -414,13 +414,14 @@ static void wrong_values_are_refused(void **state)
 	assert_int_equal(count_in(family_of(t, 3), name, 1), 2);
 }
 
-/* The error names the first wrong value, whatever the others are. */
+/* The error names the label of the first wrong value, whatever the others are. */
 static void the_first_wrong_value_is_told(void **state)
 {
-	static const char *const labels[] = { "a", "b" };
-	const char *values[] = { NULL, "\xff" };
+	char longest[PERCPU_METRIC_NAME + 1], sentence[400];
+	const char *const labels[] = { "first", "a", longest, "b" };
+	const char *values[] = { NULL, "\xff", NULL, "\xff" };
 	const struct percpu_metric m = {
-		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 2
+		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 4
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
 					      .metric = &m,
@@ -429,10 +430,19 @@ static void the_first_wrong_value_is_told(void **state)
 	struct percpu_family *f;
 
 	(void)state;
+	memset(longest, 'x', PERCPU_METRIC_NAME);
+	longest[PERCPU_METRIC_NAME] = '\0';
 	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
 	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
-	says("g_total: the value of label a is NULL");
+	says("g_total: the value of label first is NULL");
 	values[0] = "x";
+	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
+	says("g_total: the value of label a is not UTF-8");
+	values[1] = "x";
+	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
+	snprintf(sentence, sizeof(sentence), "g_total: the value of label %s is NULL", longest);
+	says(sentence);
+	values[2] = "x";
 	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
 	says("g_total: the value of label b is not UTF-8");
 	assert_null(c);

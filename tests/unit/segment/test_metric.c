@@ -197,6 +197,9 @@ static void labels_are_checked(void **state)
 		names[1] = bad[i];
 		refused(counter(&m), -EINVAL, "a label cannot be named");
 	}
+	values[1] = NULL; /* a wrong name comes first */
+	refused(counter(&m), -EINVAL, "a label cannot be named");
+	values[1] = "y";
 	names[1] = "a";
 	refused(counter(&m), -EINVAL, "two labels are named a");
 	names[1] = NULL;

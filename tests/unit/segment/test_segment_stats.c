@@ -131,8 +131,8 @@ static void labels_make_series(void **state)
 
 static void other_fields_are_refused(void **state)
 {
-	static const char *const two[] = { "hit", "miss" }, *const other[] = { "hit", "miss",
-									       "late" };
+	static const char *const four[] = { "hit", "miss", "error", "late" };
+	static const char *const other[] = { "hit", "miss", "late" };
 	const char *const labels[] = { "result" }, *const values[] = { "hit" };
 	struct percpu_metric_fields f = results;
 	struct percpu_metric m = lookups_total;
@@ -142,12 +142,16 @@ static void other_fields_are_refused(void **state)
 	(void)state;
 	assert_int_equal(declare(s, &m, &results), 0);
 	end = s->control->end;
-	f.names = two;
+	f.names = four;
 	f.n = 2;
 	assert_int_equal(declare(t, &m, &f), -EEXIST);
 	assert_string_equal(percpu_error(),
 			    "lookups_total: it has the field \"error\" in the segment, "
 			    "which was not asked for");
+	f.n = 4;
+	assert_int_equal(declare(t, &m, &f), -EEXIST);
+	assert_string_equal(percpu_error(), "lookups_total: it has no field \"late\" in the "
+					    "segment, which was asked for");
 	f.names = other;
 	f.n = 3;
 	assert_int_equal(declare(s, &m, &f), -EEXIST);
