@@ -25,7 +25,7 @@ struct percpu_wbuf {
 	char *guard; /* always down */
 	uint64_t mask;
 	size_t stride;
-	char *hints; /* per CPU: calls of percpu_wbuf_hint_flush() since one flushed its buffer */
+	char *hints; /* per CPU: calls of percpu_wbuf_hint_flush() since the last hints_to_flush-th */
 	uint64_t hints_to_flush;
 };
 
@@ -174,11 +174,11 @@ PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r);
  * as once in each turn of its loop: then no add has to flush, and at low load no timer is needed.
  *
  * The call flushes this CPU's buffer if the buffer is more than a quarter full (the first time,
- * half full). Every hints_to_flush-th call on a CPU flushes this CPU's buffer, the list, and the
- * buffer of one other CPU, of each in turn. So an add waits for at most hints_to_flush calls on its
- * CPU. If all threads have left that CPU, it waits for at most hints_to_flush calls on another CPU,
- * times the number of CPUs. A call that finds the lock taken leaves the flush to the next call. All
- * threads that cannot run sequences count as one CPU.
+ * half full). Every hints_to_flush-th call on a CPU flushes this CPU's buffer, up to a buffer of
+ * the list, and the buffer of one other CPU, of each in turn. So an add in a buffer waits for at
+ * most hints_to_flush calls on its CPU. If all threads have left that CPU, it waits for at most
+ * hints_to_flush calls on another CPU, times the number of CPUs. A call that finds the lock taken
+ * leaves the flush to the next call. All threads that cannot run sequences count as one CPU.
  *
  * Context: as percpu_wbuf_try_flush().
  * Progress: a sequence, three loads and two compares, unless it flushes.

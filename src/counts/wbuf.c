@@ -215,9 +215,10 @@ void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r)
 	if ((!due && (q == NULL || !percpu_wbuf_queue_is_filling(q, w->mask))) || !trylock_cells(b))
 		return;
 	flush_some(b);
-	if (due)
+	if (due) { /* a CPU whose buffer fills up often takes its turns, too */
 		flush_in_turn(b);
-	__atomic_store_n(hints, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(hints, 0, __ATOMIC_RELAXED);
+	}
 	unlock_cells(b);
 }
 

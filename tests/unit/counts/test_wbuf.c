@@ -193,6 +193,7 @@ static void hints_wait_for_a_quarter(void **state)
 	percpu_wbuf_flush(w);
 	for (int i = 0; i <= 16; i++) {
 		percpu_wbuf_hint_flush(w);
+		percpu_wbuf_hint_flush_slow(w, PERCPU_SEQ_SLOW); /* as after an abort */
 		assert_int_equal(cell, 64);
 		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
 	}
@@ -270,6 +271,30 @@ static void a_flush_that_is_due_stays_due(void **state)
 	percpu_wbuf_destroy(w);
 }
 
+/* A hint that wants to flush a filling buffer, and finds the lock taken, counts once. */
+static void a_refused_flush_counts_once(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_hinted(SMALL, 5, &own);
+	uint64_t cell = 0;
+
+	(void)state;
+	test_pin(0, test_cpu(0));
+	pthread_mutex_lock(&own.mutex);
+	for (int i = 0; i < SMALL; i++)
+		assert_int_equal(percpu_wbuf_add(w, &cell, 1), 0);
+	hint(w, 3);
+	pthread_mutex_unlock(&own.mutex);
+	percpu_wbuf_flush(w);
+	add_later(w, &own, &cell);
+	hint(w, 1);
+	assert_int_equal(cell, SMALL);
+	hint(w, 1);
+	assert_int_equal(cell, SMALL + 1);
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
 /* Hints of a thread that cannot run sequences flush the list, where its adds may be. */
 static void hints_without_sequences_flush_the_list(void **state)
 {
@@ -338,6 +363,37 @@ static void hints_elsewhere_flush_what_was_left(void **state)
 		assert_int_equal(cell, round + 1);
 		hint(w, round); /* begin elsewhere in the turn */
 	}
+	test_unpin(0);
+	percpu_wbuf_destroy(w);
+}
+
+/* Hints flush this CPU's buffer as often as it fills up, and another CPU's only in their turn. */
+static void busy_hints_flush_elsewhere_in_turn(void **state)
+{
+	struct own_lock own;
+	struct percpu_wbuf *w = make_hinted(SMALL, 4, &own);
+	const size_t cpus = percpu_status()->possible_cpus;
+	uint64_t cell = 0, busy = 0, here = 0;
+
+	(void)state;
+	if (!buffered() || test_cpus() < 2) {
+		percpu_wbuf_destroy(w);
+		test_skip("this thread uses no buffer, or there is one CPU");
+	}
+	test_pin(0, test_cpu(1));
+	add_later(w, &own, &cell);
+	test_pin(0, test_cpu(0));
+	for (size_t i = 1; i <= 4 * cpus; i++) {
+		pthread_mutex_lock(&own.mutex);
+		for (int k = 0; k < SMALL; k++, here++)
+			assert_int_equal(percpu_wbuf_add(w, &busy, 1), 0);
+		pthread_mutex_unlock(&own.mutex);
+		hint(w, 1);
+		assert_int_equal(busy, here);
+		if (i < 4)
+			assert_int_equal(cell, 0);
+	}
+	assert_int_equal(cell, 1);
 	test_unpin(0);
 	percpu_wbuf_destroy(w);
 }
@@ -662,9 +718,11 @@ int main(void)
 		cmocka_unit_test(hints_wait_for_a_quarter),
 		cmocka_unit_test(a_number_of_hints_flushes),
 		cmocka_unit_test(a_flush_that_is_due_stays_due),
+		cmocka_unit_test(a_refused_flush_counts_once),
 		cmocka_unit_test(hints_without_sequences_flush_the_list),
 		cmocka_unit_test(aborted_hints_count),
 		cmocka_unit_test(hints_elsewhere_flush_what_was_left),
+		cmocka_unit_test(busy_hints_flush_elsewhere_in_turn),
 		cmocka_unit_test(a_taken_lock_is_not_waited_for),
 		cmocka_unit_test(a_long_list_gives_way),
 		cmocka_unit_test(room_that_was_given_is_kept),
