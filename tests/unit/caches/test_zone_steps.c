@@ -286,6 +286,15 @@ static void let_wait(unsigned i)
 			   "a thread");
 }
 
+/* Let a thread wait, until it has found nothing and sleeps. */
+static void let_sleep(unsigned i)
+{
+	const unsigned n = __atomic_load_n(&sleeps[0], __ATOMIC_SEQ_CST);
+
+	let_wait(i);
+	await(&sleeps[0], n + 1);
+}
+
 static int end_wait(unsigned i)
 {
 	pthread_join(waiting[i].thread, NULL);
@@ -392,7 +401,8 @@ static void look_again(unsigned i)
 	const unsigned n = __atomic_load_n(&sleeps[0], __ATOMIC_SEQ_CST);
 
 	test_child_require(sigaction(SIGUSR1, &interrupt, NULL) == 0, "sigaction");
-	while (__atomic_load_n(&sleeps[0], __ATOMIC_SEQ_CST) <= n) {
+	while (__atomic_load_n(&sleeps[0], __ATOMIC_SEQ_CST) <= n &&
+	       !__atomic_load_n(&waiting[i].is_back, __ATOMIC_SEQ_CST)) {
 		pthread_kill(waiting[i].thread, SIGUSR1);
 		test_sleep_us(1000);
 	}
@@ -404,14 +414,13 @@ static int wait_for_either(void *arg)
 	(void)arg;
 	sleeps_for_good = true;
 	make_limited(2);
-	let_wait(0);
-	await(&zone->pool.waiters, 1);
+	let_sleep(0);
 	/* No waiter is served above a lowered limit. */
 	percpu_zone_set_limit(zone, 1);
+	push_late(items[0]);
 	look_again(0);
 	test_child_require(__atomic_load_n(&zone->pool.waiters, __ATOMIC_SEQ_CST) == 1, "waits");
 	__atomic_store_n(&zone->pool.limit, 2, __ATOMIC_SEQ_CST);
-	push_late(items[0]);
 	let_happen(free_second, "pool: item found", 1);
 	percpu_zone_set_limit(zone, 2);
 	test_child_require(times == 0 && end_wait(0) == 0, "served");
@@ -419,6 +428,40 @@ static int wait_for_either(void *arg)
 	test_child_require(stats_of(zone).cached == 1 && stats_of(zone).used == 1, "one is kept");
 	test_child_require(percpu_zone_free(zone, items[1]) == 0, "free");
 	return percpu_zone_destroy(zone);
+}
+
+/* Let the waiter that was served free its item, and wait again, a few times. */
+static void free_and_wait_again(void)
+{
+	if (++served > 5)
+		return;
+	test_child_require(end_wait(0) == 0, "served");
+	let_sleep(0);
+	push_late(items[0]);
+}
+
+/* A thread that serves waiters does not serve those that come meanwhile. */
+static int serve_who_comes_back(void *arg)
+{
+	(void)arg;
+	sleeps_for_good = true;
+	make_limited(1);
+	let_sleep(0);
+	push_late(items[0]);
+	when_roused = free_and_wait_again;
+	percpu_zone_set_limit(zone, 1);
+	when_roused = NULL;
+	test_child_require(served == 1, "one is served, of one");
+	percpu_zone_set_limit(zone, 1);
+	test_child_require(end_wait(0) == 0, "served by the next call");
+	test_child_require(percpu_zone_free(zone, items[0]) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
+static void who_comes_back_waits(void **state)
+{
+	(void)state;
+	assert_int_equal(test_wait(test_fork(serve_who_comes_back, NULL), 60), 0);
 }
 
 /* There is room to make an item for a waiter, but a free serves the waiter first. The room is kept. */
@@ -929,6 +972,7 @@ int main(void)
 		cmocka_unit_test(those_who_wait_for_room_sleep),
 		cmocka_unit_test(who_may_not_look_waits_no_more),
 		cmocka_unit_test(what_was_found_for_nobody_is_kept),
+		cmocka_unit_test(who_comes_back_waits),
 		cmocka_unit_test(what_was_put_away_meanwhile_is_found),
 		cmocka_unit_test(children_check_what_a_reclaim_left),
 		cmocka_unit_test(shelves_are_for_one_at_a_time),
