@@ -25,6 +25,21 @@ struct uma_zone {
  * first addition to an item of another zone. It is never freed. Atomic. */
 static void *zpcpu_guard;
 
+/* Lower the guard, which other threads of the parent may have raised. Without that, sequences on
+ * those CPUs would never add again. */
+static void lower_guard_in_child(const void *owner)
+{
+	char *const guard = zpcpu_guard;
+	const struct percpu_chunk *k;
+
+	(void)owner;
+	if (guard == NULL)
+		return;
+	k = percpu_chunk_of(guard);
+	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
+		*(uint32_t *)(void *)(guard + cpu * k->stride) = 0;
+}
+
 static int make_guard(void)
 {
 	struct percpu_region *r;
@@ -41,6 +56,7 @@ static int make_guard(void)
 		return e;
 	k = percpu_chunk_of(word);
 	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t), sizeof(uint64_t));
+	percpu_region_on_fork(r, lower_guard_in_child, NULL);
 	PERCPU_STEP("uma: guard made");
 	if (!__atomic_compare_exchange_n(&zpcpu_guard, &none, word, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))

@@ -95,25 +95,89 @@ static void move_about(struct adding *a)
 			(void)test_pin(wait_for_tid(a, i), test_cpu((k + i) % test_cpus()));
 }
 
-/* Run as a thread, which has counted nothing yet. */
+int __real_sched_getcpu(void);
+int __wrap_sched_getcpu(void);
+
+static bool unknown; /* where a thread runs */
+
+int __wrap_sched_getcpu(void)
+{
+	return unknown ? -1 : __real_sched_getcpu();
+}
+
+/* Run as two threads: one that has counted nothing yet, and one that cannot run sequences. */
 static void ask_on_each_cpu(unsigned i, void *arg)
 {
-	unsigned *wrong = arg;
+	unsigned *wrong = (unsigned *)arg + i;
 
-	(void)i;
+	if (i == 1)
+		(void)test_unregister(percpu_seq_attach());
 	for (unsigned n = test_cpus(); n-- > 0;) /* not CPU 0 first */
 		*wrong += !test_pin(0, test_cpu(n)) || curcpu != test_cpu(n);
+}
+
+/* Run as a thread. */
+static void ask_in_vain(unsigned i, void *arg)
+{
+	(void)i;
+	(void)test_unregister(percpu_seq_attach());
+	*(unsigned *)arg = curcpu;
 }
 
 static void the_current_cpu_is_known(void **state)
 {
 	struct test_team team;
-	unsigned wrong = 0;
+	unsigned wrong[2] = { 0 };
 
 	(void)state;
-	test_team_start(&team, 1, ask_on_each_cpu, &wrong);
+	test_team_start(&team, 2, ask_on_each_cpu, wrong);
 	test_team_join(&team);
-	assert_int_equal(wrong, 0);
+	assert_int_equal(wrong[0], 0);
+	assert_int_equal(wrong[1], 0);
+	wrong[0] = 1;
+	unknown = true;
+	test_team_start(&team, 1, ask_in_vain, wrong);
+	test_team_join(&team);
+	unknown = false;
+	assert_int_equal(wrong[0], 0);
+}
+
+#define LARGE (INT64_C(5) << 32)
+
+/* Run as two threads: one with sequences, and one without. */
+static void add_large(unsigned i, void *arg)
+{
+	struct session *const s = arg;
+
+	if (i == 1)
+		(void)test_unregister(percpu_seq_attach());
+	zpcpu_add_protected(&s->packets, LARGE + 2);
+	zpcpu_sub_protected(&s->packets, 1);
+	zpcpu_add_protected(&s->bytes, INT64_MIN);
+}
+
+/* Amounts have 64 bits, and sums are modulo 2^64. */
+static void large_amounts_are_added(void **state)
+{
+	uma_zone_t zone = uma_zcreate("large", sizeof(struct session), UMA_NONE, UMA_ALIGN_PTR,
+				      UMA_ZONE_PCPU);
+	uint64_t packets = 0, bytes = 0;
+	struct test_team team;
+	struct session *s;
+
+	(void)state;
+	assert_non_null(zone);
+	s = uma_zalloc_pcpu(zone, M_WAITOK | M_ZERO);
+	test_team_start(&team, 2, add_large, s);
+	test_team_join(&team);
+	for (unsigned cpu = 0; cpu <= mp_maxid; cpu++) {
+		packets += zpcpu_get_cpu(s, cpu)->packets;
+		bytes += zpcpu_get_cpu(s, cpu)->bytes;
+	}
+	assert_true(packets == 2 * (uint64_t)LARGE + 2);
+	assert_true(bytes == 0);
+	uma_zfree_pcpu(zone, s);
+	uma_zdestroy(zone);
 }
 
 static void protected_adds_are_exact(void **state)
@@ -152,8 +216,14 @@ static unsigned at_first; /* so many times */
 int __real_percpu_barrier_cpu(unsigned cpu);
 int __wrap_percpu_barrier_cpu(unsigned cpu);
 
+static bool held;	/* a fence waits until this is false; atomic */
+static unsigned fences; /* how many were asked for; atomic */
+
 int __wrap_percpu_barrier_cpu(unsigned cpu)
 {
+	__atomic_fetch_add(&fences, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+		test_sleep_us(1000);
 	if (at_first != 0) {
 		at_first--;
 		return -EPERM;
@@ -196,6 +266,53 @@ static void refused_fences_leave_no_guard(void **state)
 	if (test_tier() != PERCPU_TIER_RSEQ)
 		test_skip("no sequences");
 	test_in_child(guard_without_fences, NULL);
+}
+
+/* A process forks while another thread without sequences adds. In the child sequences add again,
+ * without a fence. */
+
+static void add_one(unsigned i, void *arg)
+{
+	(void)i;
+	(void)test_pin(0, test_cpu(test_cpus() - 1));
+	(void)test_unregister(percpu_seq_attach());
+	zpcpu_add_protected((uint64_t *)arg, 1);
+}
+
+static int add_in_child(void *arg)
+{
+	fences = 0;
+	held = false;
+	for (int i = 0; i < 10; i++)
+		zpcpu_add_protected((uint64_t *)arg, 1);
+	test_child_require(fences == 0, "no fence");
+	test_child_require(counter_u64_fetch(arg) == 10, "exact");
+	return 0;
+}
+
+static void children_add_by_sequences(void **state)
+{
+	struct test_team team;
+	uint64_t *item;
+	int status;
+
+	(void)state;
+	if (test_tier() != PERCPU_TIER_RSEQ)
+		test_skip("no sequences");
+	item = uma_zalloc_pcpu(pcpu_zone_8, M_WAITOK | M_ZERO);
+	assert_true(test_pin(0, test_cpu(test_cpus() - 1)));
+	fences = 0;
+	__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
+	test_team_start(&team, 1, add_one, item);
+	while (__atomic_load_n(&fences, __ATOMIC_SEQ_CST) == 0)
+		test_sleep_us(100);
+	status = test_wait(test_fork(add_in_child, item), 20);
+	__atomic_store_n(&held, false, __ATOMIC_SEQ_CST);
+	test_team_join(&team);
+	test_unpin(0);
+	assert_int_equal(status, 0);
+	assert_int_equal(counter_u64_fetch((counter_u64_t)item), 1);
+	uma_zfree_pcpu(pcpu_zone_8, item);
 }
 
 static bool forbid_fences(void)
@@ -328,8 +445,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(items_have_a_copy_per_cpu),
 		cmocka_unit_test(the_current_cpu_is_known),
+		cmocka_unit_test(large_amounts_are_added),
 		cmocka_unit_test(protected_adds_are_exact),
 		cmocka_unit_test(refused_fences_leave_no_guard),
+		cmocka_unit_test(children_add_by_sequences),
 		cmocka_unit_test(adds_come_to_an_end_in_sandboxes),
 		cmocka_unit_test(common_zones_have_items),
 		cmocka_unit_test(larger_alignments_have_units_of_their_own),
