@@ -106,6 +106,12 @@ lint_python()
 		files -name '*.py' | xargs -0 ruff format --no-cache --line-length 100 --diff
 }
 
+# The scripts here that judge: what they find, and what they let pass.
+lint_scripts()
+{
+	python3 -B -m unittest discover -q -s tests/tools
+}
+
 # The Rust that there is: what a benchmark measures against.
 lint_rust()
 {
@@ -137,6 +143,7 @@ lint_quickly()
 	step 'lint: what is looked at again' lint_rechecks
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
+	step 'lint: tests of scripts' lint_scripts
 	lint_rust
 }
 

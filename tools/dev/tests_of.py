@@ -20,7 +20,7 @@ BEGINS = re.compile(r"^[A-Za-z_].*?\b(\w+)\(|^#define (\w+)\(")
 
 
 def functions_of(lines):
-    """Return for each line of a source the function that it is in, or that follows its comment."""
+    """Return for each line of a source the function or macro that it is in, or an empty text."""
     names, name = [], ""
     for line in lines:
         begins = BEGINS.match(line)
@@ -42,11 +42,11 @@ def places(patch, sources):
                 sources[path] = functions_of((ROOT / path).read_text().splitlines())
         elif hunk := re.match(r"@@ -(\d+)", line):
             at = int(hunk[1]) - 1
-        elif path and line[:1] in "+-" and not line.startswith("+++"):
+        elif path and line[:1] in ("+", "-") and not line.startswith("+++"):
             names = sources[path]
             found.add((path, names[min(at, len(names) - 1)]))
             at += line[0] == "-"
-        elif path and line[:1] == " ":
+        elif path and line[:1] in (" ", ""):  # editors may take the space of an empty line
             at += 1
     return found
 
