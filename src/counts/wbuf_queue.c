@@ -40,6 +40,7 @@ uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask)
 	const uint64_t applied =
 		__atomic_load_n(percpu_wbuf_queue_applied(q, mask), __ATOMIC_ACQUIRE);
 
+	PERCPU_STEP("wbuf: to be subtracted");
 	return __atomic_load_n(&q->head, __ATOMIC_RELAXED) - applied;
 }
 

@@ -24,6 +24,8 @@ static void (*at_listed)(void); /* run in an add, after its transaction is on th
 
 static void (*at_tail)(void); /* run before a tail moves, and before an add is on the list */
 
+static void (*at_subtraction)(void); /* run when what is pending is about to be computed */
+
 static unsigned gave_way; /* how often a thread yielded its CPU */
 
 void test_step(const char *name)
@@ -37,6 +39,8 @@ void test_step(const char *name)
 		at_tail();
 	if (at_listed != NULL && strcmp(name, "wbuf: listed") == 0)
 		at_listed();
+	if (at_subtraction != NULL && strcmp(name, "wbuf: to be subtracted") == 0)
+		at_subtraction();
 }
 
 static void flush_applies_what_is_pending(void **state)
@@ -531,6 +535,28 @@ static void what_is_listed_counts_at_once(void **state)
 	percpu_wbuf_destroy(flushed);
 }
 
+static void add_and_flush(void)
+{
+	static uint64_t cell;
+
+	at_subtraction = NULL;
+	assert_int_equal(percpu_wbuf_add(flushed, &cell, 1), 0);
+	percpu_wbuf_flush(flushed);
+}
+
+/* An add that is applied while another thread counts what is pending may be counted, or not. */
+static void pending_adds_are_never_negative(void **state)
+{
+	(void)state;
+	flushed = make(0);
+	test_pin(0, test_cpu(0));
+	at_subtraction = add_and_flush;
+	assert_in_range(stats(flushed).pending, 0, 1);
+	assert_null(at_subtraction);
+	test_unpin(0);
+	percpu_wbuf_destroy(flushed);
+}
+
 static uint64_t counted;
 
 static void add_as_well(void)
@@ -727,6 +753,7 @@ int main(void)
 		cmocka_unit_test(a_long_list_gives_way),
 		cmocka_unit_test(room_that_was_given_is_kept),
 		cmocka_unit_test(what_is_listed_counts_at_once),
+		cmocka_unit_test(pending_adds_are_never_negative),
 		cmocka_unit_test(both_are_listed),
 		cmocka_unit_test(tails_never_go_back),
 		cmocka_unit_test(destroy_empties_the_list),

@@ -82,6 +82,21 @@ static void a_file_that_is_replaced_is_told(void **state)
 	assert_int_equal(take(), -ESTALE);
 }
 
+/* The name is a link now, which a reader does not follow, even to the same file. */
+static void a_file_that_a_link_replaces_is_told(void **state)
+{
+	char moved[160];
+
+	(void)state;
+	snprintf(moved, sizeof(moved), "%s.moved", path);
+	assert_int_equal(look(), 0);
+	assert_int_equal(rename(path, moved), 0);
+	assert_int_equal(symlink(moved, path), 0);
+	assert_int_equal(take(), -ESTALE);
+	assert_int_equal(rename(moved, path), 0);
+	assert_int_equal(look(), 0);
+}
+
 /* The folder is another file system's now, where a file has the same name, and the same number. */
 static void a_file_of_another_file_system_is_told(void **state)
 {
@@ -338,6 +353,7 @@ int main(void)
 		EACH(a_segment_grows),
 		EACH(a_killed_start_is_waited_for),
 		EACH(a_file_that_is_replaced_is_told),
+		EACH(a_file_that_a_link_replaces_is_told),
 		EACH(a_file_of_another_file_system_is_told),
 		EACH(a_file_that_is_cut_short_is_told),
 		EACH(files_that_are_no_segments_are_refused),

@@ -133,6 +133,7 @@ static void a_number_of_chunks_is_not_believed(void **state)
 static void each_chunk_has_a_header_of_its_own(void **state)
 {
 	const struct percpu_header good = *header(1);
+	char words[80];
 
 	(void)state;
 	memcpy(header(1), header(0), offsetof(struct percpu_header, root));
@@ -151,7 +152,9 @@ static void each_chunk_has_a_header_of_its_own(void **state)
 	header(1)->lane_size = good.lane_size;
 	header(1)->stride = good.stride;
 	header(1)->version += 1;
-	are_told(-EPROTO, "version");
+	snprintf(words, sizeof(words), "is of version %u, and not of %u,", PERCPU_FORMAT_MAJOR + 1,
+		 PERCPU_FORMAT_MAJOR);
+	are_told(-EPROTO, words);
 	header(1)->version -= 1;
 	is_mended();
 }
