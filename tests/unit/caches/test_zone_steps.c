@@ -464,7 +464,8 @@ static void who_comes_back_waits(void **state)
 	assert_int_equal(test_wait(test_fork(serve_who_comes_back, NULL), 60), 0);
 }
 
-/* There is room to make an item for a waiter, but a free serves the waiter first. The room is kept. */
+/* There is room to make an item for a waiter, but a free serves the waiter first. The room is
+ * kept. */
 static int wait_for_room_or_free(void *arg)
 {
 	void *item = NULL;
