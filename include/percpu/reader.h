@@ -98,7 +98,9 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * picture (percpu_reader_count() is 0), and with a sentence of percpu_error(),
  *	-EBADMSG  the file is cut short or damaged, or is no segment any more
  *	-EPROTO	the file is of another version now
- *	-ESTALE	the name leads to another file now, or to none: open a new reader
+ *	-ESTALE	the name leads to another file now, or to none: open a new reader. Not told of a
+ *		name that the process may no longer follow (setuid(2)), or that was relative to a
+ *		removed directory
  *	-EAGAIN	a process is resetting the segment. It may be stopped. If it was killed, the next
  *		process that opens the segment to count completes the reset
  *	-EAGAIN	series of families are removed, and others made in their place, again and again:

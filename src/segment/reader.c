@@ -6,6 +6,7 @@
  * sum of all other lanes. The image is a segment, and is read like any other segment.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,38 +102,42 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret, struct p
 	return 0;
 }
 
-/* Take over path, and return it as an absolute path. On failure free it, and return NULL and *e. */
-static char *from_root(char *path, int *e)
+/* Take over path, and set *ret to it as an absolute path; or to NULL if the current directory has no
+ * path, because it was removed, or is outside of the root. Returns 0 or -ENOMEM. */
+static int from_root(char *path, char **ret)
 {
 	char *here, *all = NULL;
+	int e = 0;
 
-	if (*path == '/')
-		return path;
+	if (*path == '/') {
+		*ret = path;
+		return 0;
+	}
 	here = get_current_dir_name();
-	*e = here != NULL ? -ENOMEM : percpu_errno(); /* the directory is gone? */
-	if (here != NULL && asprintf(&all, "%s/%s", here, path) < 0)
-		all = NULL;
+	if (here != NULL ? asprintf(&all, "%s/%s", here, path) < 0 : errno == ENOMEM)
+		e = -ENOMEM;
 	free(here);
 	free(path);
-	return all;
+	if (e == 0)
+		*ret = all;
+	return e;
 }
 
 static int open_reader(const char *name, struct percpu_reader **ret, struct percpu_reason *why)
 {
 	int e, fd;
-	char *path = percpu_segment_path(name, &e, why);
+	char *from_here = percpu_segment_path(name, &e, why), *path = NULL;
 
-	if (path == NULL)
+	if (from_here == NULL)
 		return e;
-	path = from_root(path, &e);
-	if (path == NULL)
-		return e;
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	fd = open(from_here, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	e = fd >= 0 ? check_file(fd, why) : percpu_errno();
+	if (e != 0)
+		free(from_here);
+	else
+		e = from_root(from_here, &path);
 	if (e == 0)
 		e = begin_reader(fd, path, ret, why);
-	else
-		free(path);
 	if (fd >= 0)
 		close(fd);
 	return e;
@@ -194,13 +199,20 @@ int percpu_reader_keep_error(struct percpu_reader *r, int e)
 
 /* Pictures. */
 
-int percpu_reader_check_name(struct percpu_reader *r)
+/* Return whether the path leads to another file, or to none. A path that the process cannot follow
+ * to its end does not tell. */
+static bool leads_elsewhere(const char *path, const struct percpu_descriptor *d)
 {
-	const struct percpu_descriptor *d = &r->s->region->file;
 	struct stat st;
 
-	if (r->path == NULL ||
-	    (lstat(r->path, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode))
+	if (lstat(path, &st) != 0)
+		return errno != EACCES && errno != ENAMETOOLONG;
+	return st.st_dev != d->device || st.st_ino != d->inode;
+}
+
+int percpu_reader_check_name(struct percpu_reader *r)
+{
+	if (r->path == NULL || !leads_elsewhere(r->path, &r->s->region->file))
 		return 0;
 	return percpu_reason_set(
 		&r->why, -ESTALE,

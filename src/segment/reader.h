@@ -78,7 +78,7 @@ struct percpu_directory_state {
 struct percpu_reader {
 	int fd;	       /* descriptor of the file; valid during a call */
 	uint32_t cpus; /* lanes of the file */
-	char *path;    /* NULL: opened by a descriptor */
+	char *path;    /* from the root; NULL: opened by a descriptor, or not known */
 	uint64_t chunk_size;
 	struct percpu_segment *s;    /* the segment in the image */
 	struct percpu_segment *live; /* the mapped segment, if pictures are consistent; or NULL */

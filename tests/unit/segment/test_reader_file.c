@@ -217,6 +217,121 @@ static void a_folder_that_is_gone_has_no_files(void **state)
 	assert_int_equal(close(here), 0);
 }
 
+/* The program is in a folder that was removed: it has no path, but a name leads out of it. */
+static void a_folder_that_is_gone_has_a_parent(void **state)
+{
+	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char folder[160], name[sizeof(path) + 2];
+
+	(void)state;
+	(void)counter("a_total");
+	snprintf(folder, sizeof(folder), "%s.d", path);
+	snprintf(name, sizeof(name), "..%s", strrchr(path, '/'));
+	percpu_reader_close(r);
+	r = NULL;
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(percpu_reader_open(name, &r), 0);
+	assert_int_equal(fchdir(here), 0);
+	assert_int_equal(close(here), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(percpu_reader_set_consistent(r), -EBADF);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(look(), 1);
+}
+
+/* Become a user that may not follow the path to the segment. */
+static void leave_the_path(void)
+{
+	struct stat st;
+
+	if (geteuid() == 0)
+		test_child_require(setgid(65534) == 0 && setuid(65534) == 0, "another user");
+	test_child_require(lstat(path, &st) == -1 && errno == EACCES, "the path is closed");
+}
+
+static int read_without_path(void *arg)
+{
+	(void)arg;
+	leave_the_path();
+	test_child_require(percpu_reader_read(r) == 0, "a picture");
+	test_child_require(percpu_reader_count(r) == 1, "a counter");
+	test_child_require(percpu_reader_set_consistent(r) == -EACCES, "it cannot be opened");
+	return 0;
+}
+
+static int open_without_path(void *name)
+{
+	struct percpu_reader *t;
+
+	leave_the_path();
+	test_child_require(percpu_reader_open(name, &t) == 0, "open by a name from here");
+	test_child_require(percpu_reader_read(t) == 0, "a picture");
+	percpu_reader_close(t);
+	return 0;
+}
+
+/* A process that may no longer follow the path does not take the file for another one. */
+static void a_path_that_is_closed_tells_nothing(void **state)
+{
+	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char folder[160], name[] = "./segment";
+	int work;
+
+	(void)state;
+	(void)counter("a_total");
+	assert_int_equal(chmod(path, 0644), 0);
+	snprintf(folder, sizeof(folder), "%s.d", path);
+	assert_int_equal(mkdir(folder, 0755), 0);
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(link(path, name), 0);
+	work = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(chmod("..", 0), 0);
+	test_in_child(read_without_path, NULL);
+	test_in_child(open_without_path, name);
+	assert_int_equal(fchdir(work), 0);
+	assert_int_equal(chmod("..", 0700), 0);
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(fchdir(here), 0);
+	assert_int_equal(close(here), 0);
+	assert_int_equal(close(work), 0);
+}
+
+/* The path from the root is longer than the kernel follows. */
+static void a_path_may_be_too_long(void **state)
+{
+	enum { DEEP = 21 };
+	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char folder[201], name[] = "./segment";
+
+	(void)state;
+	(void)counter("a_total");
+	percpu_reader_close(r);
+	r = NULL;
+	snprintf(folder, sizeof(folder), "%s", path);
+	*strrchr(folder, '/') = '\0';
+	assert_int_equal(chdir(folder), 0);
+	memset(folder, 'd', 200);
+	folder[200] = '\0';
+	for (int i = 0; i < DEEP; i++) {
+		assert_int_equal(mkdir(folder, 0700), 0);
+		assert_int_equal(chdir(folder), 0);
+	}
+	assert_int_equal(link(path, name), 0);
+	assert_int_equal(percpu_reader_open(name, &r), 0);
+	assert_int_equal(look(), 1);
+	assert_int_equal(unlink(name), 0);
+	for (int i = 0; i < DEEP; i++) {
+		assert_int_equal(chdir(".."), 0);
+		assert_int_equal(rmdir(folder), 0);
+	}
+	assert_int_equal(fchdir(here), 0);
+	assert_int_equal(close(here), 0);
+}
+
 /* A memfd has no name that could lead elsewhere, and the caller may close its descriptor. */
 static void descriptors_are_enough(void **state)
 {
@@ -359,6 +474,9 @@ int main(void)
 		EACH(files_that_are_no_segments_are_refused),
 		EACH(the_program_may_change_its_folder),
 		EACH(a_folder_that_is_gone_has_no_files),
+		EACH(a_folder_that_is_gone_has_a_parent),
+		EACH(a_path_that_is_closed_tells_nothing),
+		EACH(a_path_may_be_too_long),
 		EACH(descriptors_are_enough),
 		EACH(consistent_pictures_are_of_one_moment),
 		EACH(who_may_not_write_gets_plain_words),
