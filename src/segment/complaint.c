@@ -183,16 +183,39 @@ static bool lacks_directory(const char *name)
 	return lacks;
 }
 
+static const char *why_not_found(const struct percpu_opening *o)
+{
+	if (o->name != NULL && lacks_directory(o->name))
+		return "there is no such directory";
+	if (o->creates)
+		return "no file can be created in this directory, which was perhaps removed: name "
+		       "another one";
+	return "there is no such file, or it has no segment yet: the first process that counts "
+	       "creates it, with PERCPU_SEGMENT_CREATE";
+}
+
+/* Return whether a path has too many symbolic links in front of its file. */
+static bool leads_in_circles(const char *name)
+{
+	struct stat st;
+
+	return name != NULL && strchr(name, '/') != NULL && lstat(name, &st) != 0 && errno == ELOOP;
+}
+
 static const char *why_not_opened(int e, const struct percpu_opening *o)
 {
 	switch (e) {
 	case -ENOENT:
-		return o->name != NULL && lacks_directory(o->name) ?
-			       "there is no such directory" :
-			       "there is no such file, or it has no segment yet: the first process "
-			       "that counts creates it, with PERCPU_SEGMENT_CREATE";
+		return why_not_found(o);
 	case -ELOOP:
-		return "the file is a symbolic link, which is not followed: name the file itself";
+		return leads_in_circles(o->name) ?
+			       "the path has too many symbolic links, or some "
+			       "that lead to each other: name another one" :
+			       "the file is a symbolic link, which is not followed: name the file itself";
+	case -ENXIO:
+		return "it is a socket, or a device that is not there: name a file";
+	case -E2BIG:
+		return "more CPUs than PERCPU_MAX_CPUS: .cpus is too large, or the machine is";
 	case -EISDIR:
 		return "it is a directory: name a file in it";
 	case -ENXIO: /* open(2) of a socket */

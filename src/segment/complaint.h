@@ -34,6 +34,7 @@ int percpu_error_say(int e, const char *sentence);
 struct percpu_opening {
 	const char *name; /* NULL: a descriptor */
 	int fd;
+	bool creates; /* with PERCPU_SEGMENT_CREATE */
 };
 
 /** Keep why a segment could not be opened, also by a reader. If *why is empty, the sentence is

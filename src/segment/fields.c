@@ -4,6 +4,7 @@
  * of the fields are the values of one more label, stored in the record behind the metric's own
  * labels.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "segment.h"
@@ -12,6 +13,7 @@ static int check_field(const struct percpu_metric *m, const struct percpu_metric
 		       size_t i, struct percpu_reason *why)
 {
 	const char *const name = f->names[i];
+	char number[24];
 
 	if (name == NULL || *name == '\0')
 		return percpu_reason_set(why, -EINVAL, "%s: field %zu has no name", m->name, i);
@@ -19,7 +21,8 @@ static int check_field(const struct percpu_metric *m, const struct percpu_metric
 		if (strcmp(name, f->names[k]) == 0)
 			return percpu_reason_set(
 				why, -EINVAL, "%s: two fields are named \"%.255s\"", m->name, name);
-	return percpu_metric_check_text(m->name, name, PERCPU_METRIC_NAME, "name of a field", "",
+	(void)snprintf(number, sizeof(number), "%zu", i);
+	return percpu_metric_check_text(m->name, name, PERCPU_METRIC_NAME, "name of field ", number,
 					why);
 }
 

@@ -172,9 +172,12 @@ int percpu_metric_check_text(const char *name, const char *text, size_t most, co
 int percpu_metric_check_label(const struct percpu_metric *m, const char *label, size_t n,
 			      struct percpu_reason *why)
 {
-	int e = percpu_metric_check_text(m->name, label, PERCPU_METRIC_NAME, "name of a label", "",
-					 why);
+	char number[24];
+	int e;
 
+	(void)snprintf(number, sizeof(number), "%zu", n);
+	e = percpu_metric_check_text(m->name, label, PERCPU_METRIC_NAME, "name of label ", number,
+				     why);
 	if (e != 0)
 		return e;
 	if (!is_name(label) || strncmp(label, "__", 2) == 0 || strcmp(label, "le") == 0 ||

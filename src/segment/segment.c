@@ -240,7 +240,8 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
 			struct percpu_segment **ret)
 {
-	const struct percpu_opening opening = { .name = name };
+	const struct percpu_opening opening = { .name = name,
+						.creates = flags & PERCPU_SEGMENT_CREATE };
 	struct percpu_reason why = { "" };
 	int e;
 

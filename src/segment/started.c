@@ -122,7 +122,7 @@ int percpu_segment_series_started(struct percpu_segment *s, const struct percpu_
 		e = find_declared(s, asked, &t);
 		if (e != 0)
 			(void)percpu_reason_set(&why, e, "%s: %s", m->name,
-						e == -ENOENT ? "it is not in the segment" :
+						e == -ENOENT ? "there is no such series" :
 							       "the segment could not be read");
 	}
 	free(asked);

@@ -77,6 +77,8 @@ static void errors_are_told(void **state)
 		{ -EMFILE, "RLIMIT_NOFILE" },
 		{ -ENOMEM, "no memory" },
 		{ -EINVAL, ".cpus is below" },
+		{ -E2BIG, ".cpus is too large" },
+		{ -ENXIO, "it is a socket" },
 	};
 	const struct percpu_opening opening = { .name = "x" };
 	const struct percpu_reason none = { "" };
@@ -238,6 +240,49 @@ static void files_are_told(void **state)
 		"it is a directory");
 	assert_null(none);
 	assert_null(no_reader);
+}
+
+/* A path may fail before its last name. */
+static void links_are_told(void **state)
+{
+	char link[160], below[180];
+	struct percpu_reader *no_reader = NULL;
+	struct percpu_segment *none = NULL;
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s", test_path("circle"));
+	snprintf(below, sizeof(below), "%s/x", link);
+	assert_int_equal(symlink("circle", link), 0);
+	refused(percpu_segment_open(link, ALL, NULL, &none), -ELOOP, link,
+		"the file is a symbolic link");
+	refused(percpu_segment_open(below, ALL, NULL, &none), -ELOOP, below,
+		"the path has too many symbolic links");
+	refused(percpu_reader_open(below, &no_reader), -ELOOP, below,
+		"the path has too many symbolic links");
+	assert_int_equal(unlink(link), 0);
+	assert_null(none);
+	assert_null(no_reader);
+}
+
+/* The program is in a folder that was removed. To create the file is no advice there. */
+static void folders_that_take_no_file_are_told(void **state)
+{
+	const int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct percpu_segment *none = NULL;
+	char folder[160];
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "%s", test_path("gone"));
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(rmdir(folder), 0);
+	refused(percpu_segment_open("./x", ALL, NULL, &none), -ENOENT, "./x",
+		"no file can be created in this directory");
+	refused(percpu_segment_open("./x", PERCPU_SEGMENT_WRITE, NULL, &none), -ENOENT, "./x",
+		"there is no such file");
+	assert_int_equal(fchdir(here), 0);
+	assert_int_equal(close(here), 0);
+	assert_null(none);
 }
 
 static void descriptors_are_told(void **state)
@@ -475,6 +520,8 @@ int main(void)
 		cmocka_unit_test(without_memory_no_directory_is_missing),
 		cmocka_unit_test(flags_and_options_are_told),
 		cmocka_unit_test(files_are_told),
+		cmocka_unit_test(links_are_told),
+		cmocka_unit_test(folders_that_take_no_file_are_told),
 		cmocka_unit_test(descriptors_are_told),
 		cmocka_unit_test(files_that_take_no_segment_are_told),
 		cmocka_unit_test(files_without_segment_are_told_apart),

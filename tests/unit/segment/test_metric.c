@@ -204,6 +204,8 @@ static void labels_are_checked(void **state)
 	refused(counter(&m), -EINVAL, "two labels are named a");
 	names[1] = NULL;
 	refused(counter(&m), -EINVAL, "the name of label 1 is NULL");
+	names[1] = "\xff";
+	refused(counter(&m), -EILSEQ, "the name of label 1 is not UTF-8");
 	names[1] = "b";
 	values[1] = NULL;
 	refused(counter(&m), -EINVAL, "the value of label b is NULL");

@@ -278,11 +278,11 @@ static void fields_are_checked(void **state)
 	wrong[2] = NULL;
 	refused(&m, &f, -EINVAL, "field 2 has no name");
 	wrong[2] = "\xff";
-	refused(&m, &f, -EILSEQ, "the name of a field is not UTF-8");
+	refused(&m, &f, -EILSEQ, "the name of field 2 is not UTF-8");
 	memset(longest, 'x', sizeof(longest));
 	longest[256] = '\0';
 	wrong[2] = longest;
-	refused(&m, &f, -ENAMETOOLONG, "the name of a field has more than 255 bytes");
+	refused(&m, &f, -ENAMETOOLONG, "the name of field 2 has more than 255 bytes");
 	m.name = "lookups";
 	refused(&m, &results, -EINVAL, "the name of a counter ends in _total");
 }

@@ -382,7 +382,7 @@ static void mistakes_are_refused(void **state)
 	wrong.size--;
 	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -ENOENT);
-	assert_string_equal(percpu_error(), "a_total: it is not in the segment");
+	assert_string_equal(percpu_error(), "a_total: there is no such series");
 	s->control->end = UINT64_MAX;
 	assert_int_equal(percpu_segment_series_started(s, METRIC("a_total"), &m), -EBADMSG);
 	assert_string_equal(percpu_error(), "a_total: the segment could not be read");
