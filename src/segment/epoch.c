@@ -120,11 +120,14 @@ static void detach_released(struct percpu_segment *s, uint64_t removals)
 
 int percpu_epoch_complain(const char *name, size_t n, int e, struct percpu_reason *why)
 {
+	if (e == -EBADF)
+		return percpu_reason_set(why, e,
+					 "%.*s: the program has closed the segment's descriptor, "
+					 "by which the file is opened once more",
+					 (int)n, name);
 	return percpu_reason_set(
-		why, e, "%.*s: %s", (int)n, name,
-		e == -EBADF ? "the program has closed the segment's descriptor, by which "
-			      "the file is opened once more" :
-			      "the file cannot be opened once more by /proc, or locked");
+		why, e, "%.*s: the file cannot be opened once more by /proc, or locked: %s", (int)n,
+		name, percpu_strerror(e));
 }
 
 /* Replace the epoch by that of this number. Refresh the tables first: they must not have a series

@@ -522,6 +522,7 @@ static void families_need_the_file(void **state)
 {
 	struct percpu_family *f = NULL;
 	const int fd = s->region->file.fd, kept = dup(fd);
+	struct rlimit most, none;
 
 	(void)state;
 	assert_int_equal(close(fd), 0);
@@ -532,6 +533,14 @@ static void families_need_the_file(void **state)
 	assert_int_equal(s->control->end, 0);
 	assert_int_equal(dup2(kept, fd), fd);
 	assert_int_equal(close(kept), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+	none = (struct rlimit){ 0, most.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(declare_family(s, "f_total", PERCPU_METRIC_COUNTER, 3, &f), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+	says("f_total: the file cannot be opened once more by /proc, or locked: the process has no "
+	     "free descriptor (RLIMIT_NOFILE)");
+	assert_null(f);
 	assert_non_null(family_of(s, 3));
 }
 
