@@ -28,8 +28,8 @@ enum pattern { one_counter, in_turn, amid_work };
 constexpr unsigned cells = 8;
 constexpr unsigned add_batch = 1024;
 
-/* Which CPU thread 0 runs on: each in turn, as they may differ. */
-inline unsigned first_cpu;
+/* Which core thread 0 runs on: each in turn, as they may differ. */
+inline unsigned first_core;
 
 template <class C, class = void> struct can_sum : std::false_type {
 };
@@ -83,14 +83,14 @@ template <class C, pattern p> __attribute__((noinline, aligned(64))) void run_ba
 
 template <class C> void before_run(const benchmark::State &)
 {
-	first_cpu++;
+	first_core++;
 	if constexpr (can_sum<C>::value)
 		C::reset();
 }
 
 template <class C, pattern p> void run_adds(benchmark::State &state)
 {
-	pinned here(first_cpu + state.thread_index());
+	pinned here(state.thread_index(), first_core);
 
 	percpu_seq_attach();
 	for (auto _ : state)

@@ -16,6 +16,7 @@
 #include <percpu/percpu.h>
 
 #include "report.h"
+#include "topology.h"
 
 void must(int error, const char *what)
 {
@@ -25,9 +26,9 @@ void must(int error, const char *what)
 	exit(1);
 }
 
-const std::vector<int> &usable_cpus()
+static const std::vector<core> &usable_cores()
 {
-	static const std::vector<int> cpus = [] {
+	static const std::vector<core> cores = [] {
 		std::vector<int> list;
 		cpu_set_t set;
 
@@ -36,8 +37,15 @@ const std::vector<int> &usable_cpus()
 		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 			if (CPU_ISSET(cpu, &set))
 				list.push_back(cpu);
-		return list;
+		return cores_of(list, "/sys/devices/system/cpu");
 	}();
+
+	return cores;
+}
+
+const std::vector<int> &usable_cpus()
+{
+	static const std::vector<int> cpus = placement(usable_cores(), 0);
 
 	return cpus;
 }
@@ -53,9 +61,11 @@ static void allow(const std::vector<int> &cpus)
 		must(-errno, "sched_setaffinity");
 }
 
-pinned::pinned(unsigned nth)
+pinned::pinned(unsigned nth, unsigned first_core)
 {
-	allow({ usable_cpus()[nth % usable_cpus().size()] });
+	const std::vector<int> cpus = placement(usable_cores(), first_core);
+
+	allow({ cpus[nth % cpus.size()] });
 }
 
 pinned::~pinned()
@@ -91,6 +101,7 @@ std::vector<fact> machine()
 	return {
 		{ "CPU", cpu_model() },
 		{ "CPUs usable", std::to_string(usable_cpus().size()) },
+		{ "cores usable", std::to_string(usable_cores().size()) },
 		{ "CPUs possible", std::to_string(st->possible_cpus) },
 		{ "kernel", std::string(u.release) + " " + u.machine },
 #ifdef __GLIBC__

@@ -28,15 +28,12 @@ std::string row_suffix;
 
 double row::median() const
 {
-	std::vector<double> v = ns;
-
-	std::sort(v.begin(), v.end());
-	return (v[(v.size() - 1) / 2] + v[v.size() / 2]) / 2;
+	return summarize(ns).median;
 }
 
 double row::best() const
 {
-	return *std::min_element(ns.begin(), ns.end());
+	return summarize(ns).min;
 }
 
 bool results::ReportContext(const Context &)
@@ -94,12 +91,21 @@ const row *results::find(const std::string &name, int threads) const
 	return nullptr;
 }
 
-std::optional<double> results::ratio(const std::string &a, int a_threads, const std::string &b,
-				     int b_threads) const
+std::optional<median_ratio> results::ratio(const std::string &a, int a_threads,
+					   const std::string &b, int b_threads) const
 {
 	const row *x = find(a, a_threads), *y = find(b, b_threads);
 
-	return x && y ? std::optional<double>(x->median() / y->median()) : std::nullopt;
+	if (!x || !y)
+		return {};
+	return x == y ? median_ratio{ 1, {} } : ratio_of(x->ns, y->ns);
+}
+
+std::optional<median_ratio> results::ratio(const std::string &a, int a_threads, double b) const
+{
+	const row *x = find(a, a_threads);
+
+	return x ? std::optional(ratio_to(x->ns, b)) : std::nullopt;
 }
 
 size_t results::repetitions() const
@@ -116,13 +122,23 @@ std::string results::to_json() const
 	json all = json::array();
 
 	for (auto &r : rows) {
+		const summary s = summarize(r.ns);
 		json j = {
-			{ "name", r.name },	     { "threads", r.threads },
-			{ "median_ns", r.median() }, { "best_ns", r.best() },
-			{ "lost", nullptr },	     { "ops", int64_t(r.ops) },
+			{ "name", r.name },
+			{ "threads", r.threads },
+			{ "n", s.n },
+			{ "min_ns", s.min },
+			{ "max_ns", s.max },
+			{ "median_ns", s.median },
+			{ "mean_ns", s.mean },
+			{ "deviation_ns", nullptr },
+			{ "lost", nullptr },
+			{ "ops", int64_t(r.ops) },
 			{ "repetitions_ns", r.ns },
 		};
 
+		if (s.deviation)
+			j["deviation_ns"] = *s.deviation;
 		if (r.lost)
 			j["lost"] = int64_t(*r.lost);
 		if (!r.events.empty())
@@ -139,7 +155,7 @@ void results::add_json(const std::string &text)
 
 		r.name = j["name"];
 		r.threads = j["threads"];
-		r.ns = j["repetitions_ns"].get<std::vector<double>>();
+		r.ns = j["repetitions_ns"].get<samples>();
 		r.ops = j["ops"];
 		if (j["lost"].is_number())
 			r.lost = j["lost"].get<double>();
@@ -151,7 +167,7 @@ const char *aim::verdict() const
 {
 	if (!ratio)
 		return no_ratio.c_str();
-	return *ratio <= at_most ? "met" : "missed";
+	return ratio->value <= at_most ? "met" : "missed";
 }
 
 report::report(const char *name, int argc, char **argv)
@@ -274,7 +290,7 @@ void report::add_condition(const std::string &what, const std::string &value)
 	more_conditions.emplace_back(what, value);
 }
 
-void report::add_aim(const std::string &what, double at_most, std::optional<double> ratio,
+void report::add_aim(const std::string &what, double at_most, std::optional<median_ratio> ratio,
 		     const std::string &no_ratio)
 {
 	aims.push_back({ what, at_most, ratio, no_ratio });
@@ -319,9 +335,12 @@ int report::finish() const
 		all["aims"].push_back({ { "aim", a.what },
 					{ "at_most", a.at_most },
 					{ "ratio", nullptr },
+					{ "interval", nullptr },
 					{ "verdict", a.verdict() } });
 		if (a.ratio)
-			all["aims"].back()["ratio"] = *a.ratio;
+			all["aims"].back()["ratio"] = a.ratio->value;
+		if (a.ratio && a.ratio->interval)
+			all["aims"].back()["interval"] = *a.ratio->interval;
 	}
 	for (auto &f : figures)
 		all["figures"].push_back(

@@ -5,8 +5,8 @@
  *
  * A benchmark is a program bench/NAME. Its main() makes a report, registers benchmarks that set
  * the counter "ops" to the operations of a thread, calls run(), prints its own tables, and
- * returns finish(). report.cc runs and keeps, report_text.cc prints, machine.cc is about the
- * machine.
+ * returns finish(). report.cc runs and keeps, report_text.cc prints, samples.cc has the statistics,
+ * machine.cc is about the machine, and topology.cc about its cores.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -19,11 +19,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include "samples.h"
+
 /* One operation at one number of threads (or processes). */
 struct row {
 	std::string name;
 	int threads;
-	std::vector<double> ns;		      /* per operation, one figure per repetition */
+	samples ns;			      /* per operation, one figure per repetition */
 	double ops;			      /* of all repetitions and threads */
 	std::optional<double> lost;	      /* how many were lost; nothing if no sum shows it */
 	std::map<std::string, double> events; /* other counters, per repetition */
@@ -46,12 +48,16 @@ class results : public benchmark::BenchmarkReporter
 	/* Return a row, or NULL if it was not measured. */
 	const row *find(const std::string &name, int threads = 1) const;
 
-	/* Return one median as a multiple of another, if both were measured. */
-	std::optional<double> ratio(const std::string &a, int a_threads, const std::string &b,
-				    int b_threads) const;
+	/* Return one median as a multiple of another, or of a constant, if they were measured. */
+	std::optional<median_ratio> ratio(const std::string &a, int a_threads, const std::string &b,
+					  int b_threads) const;
+	std::optional<median_ratio> ratio(const std::string &a, int a_threads, double b) const;
 
 	/* Return the repetitions of the row that has most. */
 	size_t repetitions() const;
+
+	/* Print the statistics of all rows. */
+	void print_samples() const;
 
 	/* Return rows as JSON, from a child process to its parent. */
 	std::string to_json() const;
@@ -67,8 +73,8 @@ class results : public benchmark::BenchmarkReporter
 struct aim {
 	std::string what;
 	double at_most;
-	std::optional<double> ratio; /* nothing if there is none */
-	std::string no_ratio;	     /* the reason, if there is none */
+	std::optional<median_ratio> ratio; /* nothing if there is none */
+	std::string no_ratio;		   /* the reason, if there is none */
 
 	const char *verdict() const;
 };
@@ -112,12 +118,12 @@ class report
 
 	/* Add to the sections that finish() prints. */
 	void add_condition(const std::string &name, const std::string &value);
-	void add_aim(const std::string &what, double at_most, std::optional<double> ratio,
+	void add_aim(const std::string &what, double at_most, std::optional<median_ratio> ratio,
 		     const std::string &no_ratio = "not measured");
 	void add_figure(const std::string &name, double value, const std::string &unit);
 	void skip(const std::string &what, const std::string &why);
 
-	/* Print the conditions, what was skipped, and the aims. */
+	/* Print the statistics of all rows, the conditions, what was skipped, and the aims. */
 	void print_sections() const;
 
 	/* Write the JSON file, if one was asked for. Returns main()'s status. */
@@ -148,7 +154,9 @@ std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Figures of any size with about 3 digits; "-" for rows that were not measured. */
 std::string ns_text(double ns);
 std::string median_best(const row *r);
-std::string ratio_text(std::optional<double> ratio);
+
+/* A ratio, and its 95 % interval in brackets. */
+std::string ratio_text(const std::optional<median_ratio> &ratio);
 
 /* Return the share of a row's operations that is missing from the sum. */
 std::string loss(const row *r);
@@ -165,14 +173,15 @@ void print_table(const std::vector<std::vector<std::string>> &lines);
 
 /* machine.cc */
 
-/* Return the CPUs that this program may use. */
+/* Return the CPUs that this program may use: one of each core first, then their siblings. */
 const std::vector<int> &usable_cpus();
 
-/* Keeps the calling thread on the nth usable CPU, as long as the object lives. */
+/* Keeps the calling thread on the nth usable CPU, counted from that of a core on, as long as the
+ * object lives. */
 class pinned
 {
       public:
-	explicit pinned(unsigned nth);
+	explicit pinned(unsigned nth, unsigned first_core = 0);
 	~pinned();
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <tuple>
 
 #include "report.h"
 
@@ -27,9 +28,14 @@ std::string median_best(const row *r)
 	return r ? ns_text(r->median()) + " (" + ns_text(r->best()) + ")" : "-";
 }
 
-std::string ratio_text(std::optional<double> ratio)
+std::string ratio_text(const std::optional<median_ratio> &ratio)
 {
-	return ratio ? text("%.2f", *ratio) : "-";
+	if (!ratio)
+		return "-";
+	if (!ratio->interval)
+		return text("%.2f", ratio->value);
+	return text("%.2f [%.2f, %.2f]", ratio->value, ratio->interval->first,
+		    ratio->interval->second);
 }
 
 std::string loss(const row *r)
@@ -62,6 +68,49 @@ void print_rows(const results &r, const char *title, const std::vector<std::stri
 			       median_best(r.find(name, 2)).c_str(), worst_loss(r, name).c_str());
 }
 
+/* Print a name in a column; in a line of its own if it is too long. */
+static void print_name(const std::string &name, size_t width)
+{
+	if (name.size() >= width)
+		printf("%s\n%*s", name.c_str(), int(width), "");
+	else
+		printf("%-*s", int(width), name.c_str());
+}
+
+/* Print a row's statistics in the unit that fits its median. */
+static void print_sample(const row &r)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = { { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 } };
+	const summary s = summarize(r.ns);
+	auto unit = std::begin(units);
+
+	while (unit->ns > 1 && s.median < unit->ns)
+		unit++;
+	print_name(r.name, 40);
+	printf("%7d%6zu", r.threads, s.n);
+	for (double ns : { s.min, s.max, s.median, s.mean })
+		printf(" %7s", ns_text(ns / unit->ns).c_str());
+	printf(" %7s %s\n", s.deviation ? ns_text(*s.deviation / unit->ns).c_str() : "-",
+	       unit->name);
+}
+
+void results::print_samples() const
+{
+	std::vector<row> sorted = rows;
+
+	if (!rows.empty())
+		printf("\nAll rows: statistics of the repetitions\n\n%-40s%7s%6s %7s %7s %7s %7s %7s\n",
+		       "", "threads", "N", "min", "max", "median", "mean", "dev.");
+	std::sort(sorted.begin(), sorted.end(), [](const row &a, const row &b) {
+		return std::tie(a.name, a.threads) < std::tie(b.name, b.threads);
+	});
+	for (auto &r : sorted)
+		print_sample(r);
+}
+
 void print_table(const std::vector<std::vector<std::string>> &lines)
 {
 	std::vector<size_t> widths;
@@ -80,6 +129,7 @@ void print_table(const std::vector<std::vector<std::string>> &lines)
 
 void report::print_sections() const
 {
+	rows.print_samples();
 	printf("\nConditions\n\n");
 	for (auto &[what, value] : conditions())
 		printf("%-24s%s\n", what.c_str(), value.c_str());
@@ -88,13 +138,11 @@ void report::print_sections() const
 	for (auto &[what, why] : skipped)
 		printf("%-44s%s\n", what.c_str(), why.c_str());
 	if (!aims.empty())
-		printf("\nAims: ratios of medians within this run\n\n");
+		printf("\nAims: ratios of medians within this run, and their 95 %% intervals\n\n");
 
-	size_t width = 44;
-
-	for (auto &a : aims)
-		width = std::max(width, a.what.size() + 2);
-	for (auto &a : aims)
-		printf("%-*sat most %.2f  %s  %s\n", int(width), a.what.c_str(), a.at_most,
-		       ratio_text(a.ratio).c_str(), a.verdict());
+	for (auto &a : aims) {
+		print_name(a.what, 56);
+		printf("at most %.2f  %s  %s\n", a.at_most, ratio_text(a.ratio).c_str(),
+		       a.verdict());
+	}
 }

@@ -40,13 +40,13 @@ static void add_choice(report &all, const char *format, const unsigned (&values)
 {
 	for (unsigned value : values)
 		for (int threads : { 1, 2 }) {
-			std::optional<double> least;
+			std::optional<median_ratio> least;
 
 			for (const char *name : { WINDOW, BOUNCE }) {
 				auto ratio = all.rows.ratio(text(format, AUTO, value), threads,
 							    text(format, name, value), threads);
 
-				if (ratio && (!least || *ratio > *least))
+				if (ratio && (!least || ratio->value > least->value))
 					least = ratio;
 			}
 			all.add_aim(text(format, "automatic to the better of window and bounce",
@@ -60,15 +60,9 @@ static void add_aims(report &all)
 {
 	const std::string hit = text(SETS, WINDOW, 64), locked = text(SETS, LOCKED, 64);
 
-	for (int threads : { 1, 2 }) {
-		const row *r = all.rows.find(hit, threads);
-		std::optional<double> share;
-
-		if (r != nullptr)
-			share = r->median() / 15;
+	for (int threads : { 1, 2 })
 		all.add_aim(text("a hit to 15 ns, %d thread%s", threads, threads == 1 ? "" : "s"),
-			    1.0, share);
-	}
+			    1.0, all.rows.ratio(hit, threads, 15));
 	all.add_aim("a hit with 2 threads to one with 1", 1.2, all.rows.ratio(hit, 2, hit, 1));
 	all.add_aim("a hit to one lock around a table, 2 threads", 0.2,
 		    all.rows.ratio(hit, 2, locked, 2));

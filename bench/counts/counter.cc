@@ -124,9 +124,9 @@ static void print_sum(const results &r)
 	if (!fetch || !plain)
 		return;
 	printf("\nA sum over 1 000 000 counters: %.2f ms, %s ns per counter, wrong by %s.\n"
-	       "A plain sum of as many bytes as it reads: %.2f ms; ratio %.2f.\n",
+	       "A plain sum of as many bytes as it reads: %.2f ms; ratio %s.\n",
 	       fetch->median(), ns_text(fetch->median()).c_str(), loss(fetch).c_str(),
-	       plain->median(), fetch->median() / plain->median());
+	       plain->median(), ratio_text(ratio_of(fetch->ns, plain->ns)).c_str());
 }
 
 static void add_aims(report &all)
@@ -176,12 +176,12 @@ static void print_adds(const results &r)
 /* The minimum of a sequence: it stores to the area and to the counter. */
 static void print_floor(const results &r)
 {
-	const row *floor = r.find("two stores"), *plain = r.find(UNPROTECTED);
+	auto ratio = r.ratio("two stores", 1, UNPROTECTED, 1);
 
-	if (floor && plain)
-		printf("\nTwo stores to two cache lines, which every sequence makes, take %.2f of an\n"
+	if (ratio)
+		printf("\nTwo stores to two cache lines, which every sequence makes, take %s of an\n"
 		       "unprotected per-CPU add, which makes one.\n",
-		       floor->median() / plain->median());
+		       ratio_text(ratio).c_str());
 }
 
 static void register_all()

@@ -14,7 +14,7 @@ static const late_plugin *plugin;
 static void measure_plugin(const char *name, void (*batch)())
 {
 	auto *b = benchmark::RegisterBenchmark(name, [batch](benchmark::State &state) {
-		pinned here(first_cpu + state.thread_index());
+		pinned here(state.thread_index(), first_core);
 
 		batch(); /* attaches the thread */
 		if (state.thread_index() == 0)
@@ -29,7 +29,7 @@ static void measure_plugin(const char *name, void (*batch)())
 			state.counters["lost"] = ops * state.threads() - double(plugin->total());
 	});
 
-	b->Setup([](const benchmark::State &) { first_cpu++; })->Threads(1);
+	b->Setup([](const benchmark::State &) { first_core++; })->Threads(1);
 }
 
 void register_late()

@@ -171,10 +171,7 @@ int main(int argc, char **argv)
 				    (threads == 1 ? " thread" : " threads"),
 			    1.0, all.rows.ratio(SECTION, threads, fastest(all.rows), threads),
 			    "liburcu was not measured");
-	all.add_aim("an idle grace period to 20 us", 1.0,
-		    all.rows.find(PERIOD) == nullptr ?
-			    std::nullopt :
-			    std::optional<double>(all.rows.find(PERIOD)->median() / 20000));
+	all.add_aim("an idle grace period to 20 us", 1.0, all.rows.ratio(PERIOD, 1, 20000));
 	all.print_sections();
 	return all.finish();
 }

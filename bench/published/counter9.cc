@@ -270,6 +270,17 @@ std::string seconds(const row *r, double adds)
 	return r ? text("%.3f s", r->median() * adds / 1e9) : "-";
 }
 
+/* A line of a table of processes: what is published, and what they take here. */
+using line = std::vector<std::string>;
+
+/* Return the ratio of a row to counter(9)'s in the same setting. */
+std::string to_counter(const results &r, const std::string &setting, const char *ours)
+{
+	int n = usable_cpus().size();
+
+	return ratio_text(r.ratio(setting + ours, n, setting + "counter", n));
+}
+
 void print_announcement(const results &r)
 {
 	const struct {
@@ -282,29 +293,26 @@ void print_announcement(const results &r)
 		{ "racy +=", 18.55, 25.44, "25 %, 20 %", "+=" },
 		{ "atomic(9)", 34.16, 32.85, "0", "atomic" },
 	};
+	const std::string bound = "processes, bound: ", unbound = "processes, unbound: ";
+	std::vector<line> lines = { { "", "bound", "ratio", "unbound", "ratio", "lost" } };
 	int n = usable_cpus().size();
-	const row *base[2] = { r.find("processes, bound: counter", n),
-			       r.find("processes, unbound: counter", n) };
 
+	for (auto &p : published) {
+		const row *x = r.find(bound + p.ours, n), *y = r.find(unbound + p.ours, n);
+
+		lines.push_back({ p.name, text("%.2f s", p.bound),
+				  text("%.2f", p.bound / published[0].bound),
+				  text("%.2f s", p.unbound),
+				  text("%.2f", p.unbound / published[0].unbound), p.loss });
+		lines.push_back({ "  here", seconds(x, 1e6), to_counter(r, bound, p.ours),
+				  seconds(y, 1e6), to_counter(r, unbound, p.ours),
+				  loss(x) + ", " + loss(y) });
+	}
 	printf("\nFreeBSD counter(9), announcement of 2013: a process per core, each adding 10^6\n"
 	       "times, in a system call. Published: 4 processes, Xeon E5620, time of the parent.\n"
-	       "Here: %d processes, each add after a system call. Ratios are to counter(9).\n\n"
-	       "%-12s%10s%7s%10s%7s  %-12s  %-16s%-16s%s\n",
-	       n, "", "bound", "", "unbound", "", "lost", "here bound", "unbound", "lost");
-	for (auto &p : published) {
-		const row *bound = r.find(std::string("processes, bound: ") + p.ours, n);
-		const row *unbound = r.find(std::string("processes, unbound: ") + p.ours, n);
-		auto here = [](const row *x, const row *to) {
-			return x && to ?
-				       seconds(x, 1e6) + text(" %.2f", x->median() / to->median()) :
-				       "-";
-		};
-
-		printf("%-12s%8.2f s%7.2f%8.2f s%7.2f  %-12s  %-16s%-16s%s, %s\n", p.name, p.bound,
-		       p.bound / published[0].bound, p.unbound, p.unbound / published[0].unbound,
-		       p.loss, here(bound, base[0]).c_str(), here(unbound, base[1]).c_str(),
-		       loss(bound).c_str(), loss(unbound).c_str());
-	}
+	       "Here: %d processes, each add after a system call. Ratios are to counter(9).\n\n",
+	       n);
+	print_table(lines);
 }
 
 void print_course_work(const results &r)
@@ -332,24 +340,22 @@ void print_course_work(const results &r)
 	int n = usable_cpus().size();
 
 	printf("\nThe course work on counter(9): 4 processes on even CPUs, Xeon E5620.\n"
-	       "Here: %d processes, one per CPU%s. Ratios are to counter(9).\n",
+	       "Here: %d processes, one per CPU%s.\nRatios are to counter(9).\n",
 	       n, full ? "" : ", and a 10th of the adds (--full: all of them)");
 	for (auto &t : tables) {
-		const row *base = r.find(std::string(t.ours) + "counter", n);
+		std::vector<line> lines = { { t.title, "publ.", "ratio", "lost", "here", "ratio",
+					      "lost" } };
 
-		printf("\n%-24s%8s%7s  %-8s  %-16s%s\n", t.title, "publ.", "ratio", "lost", "here",
-		       "lost");
 		for (auto &p : t.rows) {
 			const row *x = r.find(std::string(t.ours) + p.ours, n);
 
-			printf("%-24s%6.2f s%7.2f  %-8s  %-16s%s\n", p.name, p.seconds,
-			       p.seconds / t.rows[2].seconds, p.loss,
-			       x && base ? (seconds(x, x->ops / n / x->ns.size()) +
-					    text(" %.2f", x->median() / base->median()))
-						   .c_str() :
-					   "-",
-			       loss(x).c_str());
+			lines.push_back({ p.name, text("%.2f s", p.seconds),
+					  text("%.2f", p.seconds / t.rows[2].seconds), p.loss,
+					  x ? seconds(x, x->ops / n / x->ns.size()) : "-",
+					  to_counter(r, t.ours, p.ours), loss(x) });
 		}
+		puts("");
+		print_table(lines);
 	}
 	printf("\nHardware events, L1 prefetch misses and L2 RFO requests: %s\n",
 	       hardware_events().c_str());

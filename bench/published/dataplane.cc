@@ -113,7 +113,9 @@ static void add_aim(report &all, const setting &s, const char *ours, double at_m
 		all.add_aim(name, at_most, {}, "both too little to tell from nothing");
 		return;
 	}
-	all.add_aim(name, at_most, mine / std::max(other, seen));
+	all.add_aim(name, at_most,
+		    other > seen ? ratio_of(o->ns, t->ns) :
+				   ratio_to(o->ns, seen / cycles_per_ns()));
 }
 
 static void add_aims(report &all, const setting &s)

@@ -90,8 +90,8 @@ def callers_of(function):
 def print_test(asked):
     """Print where the test is, and the bugs that it sees. Return whether there is such a test."""
     suite, name = asked.rsplit("/", 1) if "/" in asked else ("*", asked)
-    name = re.sub(r"^test_|\.c$", "", name)
-    files = sorted((ROOT / "tests").glob(f"{suite}/**/test_{name}.c"))
+    name = re.sub(r"^test_|\.cc?$", "", name)
+    files = sorted((ROOT / "tests").glob(f"{suite}/**/test_{name}.c*"))
     if not files:  # a test that is another one's source, built otherwise
         rows = (ROOT / "tests").glob("*/*/meson.build")
         files = [path for path in rows if f"'{name}'" in path.read_text(encoding="utf-8")]
