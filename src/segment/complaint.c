@@ -212,8 +212,6 @@ static const char *why_not_opened(int e, const struct percpu_opening *o)
 			       "the path has too many symbolic links, or some "
 			       "that lead to each other: name another one" :
 			       "the file is a symbolic link, which is not followed: name the file itself";
-	case -ENXIO:
-		return "it is a socket, or a device that is not there: name a file";
 	case -E2BIG:
 		return "more CPUs than PERCPU_MAX_CPUS: .cpus is too large, or the machine is";
 	case -EISDIR:

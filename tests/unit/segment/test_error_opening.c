@@ -78,7 +78,7 @@ static void errors_are_told(void **state)
 		{ -ENOMEM, "no memory" },
 		{ -EINVAL, ".cpus is below" },
 		{ -E2BIG, ".cpus is too large" },
-		{ -ENXIO, "it is a socket" },
+		{ -ENXIO, "it is no regular file" },
 	};
 	const struct percpu_opening opening = { .name = "x" };
 	const struct percpu_reason none = { "" };
