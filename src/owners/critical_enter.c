@@ -11,13 +11,13 @@
 	64 /* a thread that found its CPU's lane busy so often looks for dead owners */
 #define CRITICAL_SLEEP_NS (PERCPU_SECOND / 10000)
 
-static bool take(struct percpu_critical_head *head, uint32_t from, uint32_t self)
+static bool take_lane_from(struct percpu_critical_head *head, uint32_t from, uint32_t self)
 {
 	return __atomic_compare_exchange_n(&head->taken, &from, self, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_RELAXED);
 }
 
-static void give_back(struct percpu_critical_head *head, uint32_t value)
+static void give_lane_back(struct percpu_critical_head *head, uint32_t value)
 {
 	__atomic_store_n(&head->taken, value, __ATOMIC_RELEASE);
 }
@@ -32,7 +32,8 @@ static struct percpu_critical_head *take_spare(const struct percpu_critical *c, 
 
 	for (uint32_t i = 0; i < k->cpus; i++) {
 		head = percpu_critical_head_of(c, percpu_chunk_use_lane(k, (first + i) % k->cpus));
-		if (__atomic_load_n(&head->taken, __ATOMIC_RELAXED) == 0 && take(head, 0, self))
+		if (__atomic_load_n(&head->taken, __ATOMIC_RELAXED) == 0 &&
+		    take_lane_from(head, 0, self))
 			return head;
 	}
 	return NULL;
@@ -46,14 +47,14 @@ static bool take_from_dead(const struct percpu_critical_handle *h, size_t lane, 
 	const uint32_t taken = __atomic_load_n(&head->taken, __ATOMIC_RELAXED);
 
 	if (lane >= h->critical.block.chunk->cpus)
-		return percpu_critical_is_dead(h, taken) && take(head, taken, self);
+		return percpu_critical_is_dead(h, taken) && take_lane_from(head, taken, self);
 	if (taken != 0 || !percpu_critical_is_dead(h, inside))
 		return false;
 	PERCPU_STEP("critical: found dead");
-	if (!take(head, 0, self))
+	if (!take_lane_from(head, 0, self))
 		return false;
 	if (__atomic_load_n(&head->inside, __ATOMIC_ACQUIRE) != inside) {
-		give_back(head, 0); /* another thread was first */
+		give_lane_back(head, 0); /* another thread was first */
 		return false;
 	}
 	PERCPU_STEP("critical: taken from dead");
@@ -138,7 +139,7 @@ int percpu_critical_exit_slow(struct percpu_critical *c, void *cell)
 	if (self == PERCPU_CRITICAL_NOT_JOINED ||
 	    __atomic_load_n(&head->taken, __ATOMIC_RELAXED) != self)
 		return -EPERM;
-	give_back(head, 0);
+	give_lane_back(head, 0);
 	return 0;
 }
 
@@ -162,7 +163,8 @@ static int take_lane(const struct percpu_critical_handle *h, struct percpu_criti
 
 	for (;;) {
 		from = __atomic_load_n(&head->taken, __ATOMIC_RELAXED);
-		if ((from == 0 || percpu_critical_is_dead(h, from)) && take(head, from, self)) {
+		if ((from == 0 || percpu_critical_is_dead(h, from)) &&
+		    take_lane_from(head, from, self)) {
 			*ret_from = from;
 			return 0;
 		}
@@ -225,7 +227,7 @@ int percpu_critical_enter_lane(struct percpu_critical *c, unsigned lane, void **
 	if (e == 0)
 		e = await_exit(h, head, deadline);
 	if (e != 0 && e != -EOWNERDEAD) {
-		give_back(head, from); /* if an owner has died, another thread is told */
+		give_lane_back(head, from); /* if an owner has died, another thread is told */
 		return e;
 	}
 	*ret = head + 1;
