@@ -99,7 +99,7 @@ struct sfbuf {
 
 		o.size = sizeof(o);
 		o.backend = PERCPU_LWBUF_WINDOW;
-		o.max_shared = excess;
+		o.max_excess = excess;
 		must(percpu_lwbuf_create(file(), &o, &f), "buffers of a file");
 	}
 	uint64_t access(uint64_t page)

@@ -89,8 +89,8 @@ struct percpu_lwbuf_options {
 			      the system's page size, which is the default, to 1 MiB */
 	size_t max_excess; /* windows that stay mapped beyond those in use, up to 65536;
 			      default: 64 MiB of them, and at most 1024. For none call
-			      percpu_lwbuf_set_max_excess() */
-	size_t max_shared; /* buffers of sfbuf.h, up to 65536; default 256 */
+			      percpu_lwbuf_set_max_excess(). So many buffers of sfbuf.h stay
+			      mapped besides: percpu_sfbuf_set_max_excess() */
 	enum percpu_lwbuf_backend backend;
 	uint32_t flags;
 };

@@ -263,7 +263,7 @@ bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted);
 
 /* sfbuf.c */
 
-int percpu_sfbufs_create(size_t most, struct percpu_sfbufs **ret);
+int percpu_sfbufs_create(size_t max_excess, struct percpu_sfbufs **ret);
 
 /** Return false if a buffer has references that were not inherited by a fork. */
 bool percpu_sfbufs_idle(const struct percpu_sfbufs *s);

@@ -27,7 +27,6 @@
 #define HUGE_PAGES_MAGIC 0x958458f6u /* HUGETLBFS_MAGIC of linux/magic.h, which musl lacks */
 #define EXCESS_BYTES ((size_t)64 << 20)
 #define EXCESS_MOST 1024
-#define SHARED 256
 #define KNOWN_FLAGS (PERCPU_LWBUF_WRITABLE | PERCPU_LWBUF_KEEPS_SIZE | PERCPU_LWBUF_DEBUG)
 
 static pthread_mutex_t lwbufs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -98,11 +97,9 @@ static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
 	if (o->max_excess == 0)
 		o->max_excess = EXCESS_BYTES / o->window < EXCESS_MOST ? EXCESS_BYTES / o->window :
 									 EXCESS_MOST;
-	if (o->max_shared == 0)
-		o->max_shared = SHARED;
 	if (!is_power_of_two(o->window) || o->window < page || o->window > LARGEST_WINDOW ||
-	    o->max_excess > MOST_BUFFERS || o->max_shared > MOST_BUFFERS ||
-	    (unsigned)o->backend > PERCPU_LWBUF_BOUNCE || (o->flags & ~(uint32_t)KNOWN_FLAGS))
+	    o->max_excess > MOST_BUFFERS || (unsigned)o->backend > PERCPU_LWBUF_BOUNCE ||
+	    (o->flags & ~(uint32_t)KNOWN_FLAGS))
 		return -EINVAL;
 	o->flags = percpu_debug_flags(o->flags, PERCPU_LWBUF_DEBUG);
 	return 0;
@@ -182,7 +179,7 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 	if (e == 0)
 		e = percpu_counter_create(&f->addresses);
 	if (e == 0)
-		e = percpu_sfbufs_create(o->max_shared, &f->shared);
+		e = percpu_sfbufs_create(o->max_excess, &f->shared);
 	if (e == 0 && f->maps)
 		e = percpu_window_table_create(f, o->max_excess);
 	if (e != 0)

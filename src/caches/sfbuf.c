@@ -2,12 +2,13 @@
 /*
  * sfbuf.c - buffers for pages of a file that threads share.
  *
- * A buffer is in a bucket of the hash while it has a page, and on the list while it has no
- * reference. The lock protects the hash, the list, and each change of a reference count from or
- * to 0. Other changes of a count need no lock.
+ * A buffer is in a bucket of the hash while it has a page. Without references it is on one of two
+ * lists: kept, while its page stays mapped; or empty. The lock protects the hash, the lists, and
+ * each change of a reference count from or to 0. Other changes of a count need no lock.
  *
- * A search of a bucket without the lock may follow a buffer into another bucket. It reads valid
- * memory nonetheless, because no buffer is freed until all are destroyed. A buffer gets another
+ * A search of a bucket without the lock may follow a buffer into another bucket, or into another
+ * hash after a growth. It reads valid memory nonetheless, because no buffer and no hash is freed
+ * until all are destroyed; and what it misses is found under the lock. A buffer gets another
  * page only while it has no reference, and its word of references then gets a value that it did
  * not have before. So a thread loads the word, then sees the page, and then adds a reference by a
  * compare-and-swap from that word: the reference is to that page.
@@ -19,8 +20,8 @@
 #include "../cpu/debug.h"
 #include "sfbuf.h"
 
-#define HOUR (3600 * PERCPU_SECOND)
 #define LONGEST_BUCKET 64 /* buffers that a search without the lock looks at */
+#define QUARANTINE 64	  /* buffers that are not used again at once, with PERCPU_LWBUF_DEBUG */
 
 /* References */
 
@@ -89,31 +90,67 @@ static bool try_unreference(struct percpu_sfbuf_item *b, uint64_t *ret_refs)
 	return false;
 }
 
-/* Return the buffer's window or bounce buffer to its pool. */
-static void empty_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+/* Return a window or bounce buffer to its pool. NULL is fine. */
+static void close_window(struct percpu_lwbufs *f, struct percpu_window *w)
 {
-	if (b->window == NULL)
+	if (w == NULL)
 		return;
-	if (b->window->bounces)
+	if (w->bounces)
 		__atomic_fetch_sub(&f->shared->bounces, 1, __ATOMIC_RELAXED);
-	percpu_window_close(f, b->window);
-	b->window = NULL;
+	percpu_window_close(f, w);
+}
+
+/* Keep a buffer that has lost its last reference, if its page is mapped, and then no more than
+ * max_excess of them. Return the window that is to be closed, or NULL. A copy is not worth
+ * keeping: it would be read again. */
+static struct percpu_window *keep_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
+{
+	struct percpu_sfbufs *s = f->shared;
+
+	if (b->window == NULL || b->window->bounces || (f->flags & PERCPU_LWBUF_DEBUG))
+		return percpu_sfbufs_detach(s, b);
+	percpu_sfbufs_add(&s->kept, b);
+	if (s->kept.items <= s->max_excess)
+		return NULL;
+	b = s->kept.oldest;
+	percpu_sfbufs_remove(&s->kept, b);
+	return percpu_sfbufs_detach(s, b);
+}
+
+/* Unmap kept buffers, the oldest first, until so many are left. Return whether there were more. */
+static bool unmap_kept(struct percpu_lwbufs *f, size_t most)
+{
+	struct percpu_sfbufs *s = f->shared;
+	struct percpu_window *w = NULL;
+	struct percpu_sfbuf_item *b;
+	bool any = false;
+
+	do {
+		close_window(f, w);
+		w = NULL;
+		percpu_sfbufs_lock(s);
+		if (s->kept.items > most) {
+			b = s->kept.oldest;
+			percpu_sfbufs_remove(&s->kept, b);
+			w = percpu_sfbufs_detach(s, b);
+			any = true;
+		}
+		percpu_sfbufs_unlock(s);
+	} while (w != NULL);
+	return any;
 }
 
 /* Free the last reference, under the lock. Return false if the word has changed: another thread
  * has, or had, a reference meanwhile, and may have stored to the page. */
-static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint64_t refs)
+static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint64_t refs,
+		      struct percpu_window **ret_closing)
 {
 	if (!__atomic_compare_exchange_n(&b->refs, &refs, refs - 1, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return false;
 	lower_inherited(b, 0);
-	if (f->flags & PERCPU_LWBUF_DEBUG) {
-		PERCPU_STEP("sfbuf: last reference given");
-		percpu_sfbufs_leave(f->shared, b);
-		empty_buffer(f, b);
-	}
-	percpu_sfbufs_add(f->shared, b);
+	PERCPU_STEP("sfbuf: last reference given");
+	*ret_closing = keep_buffer(f, b);
 	return true;
 }
 
@@ -121,8 +158,9 @@ static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint
  * thread may have stored to it meanwhile. */
 static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 {
+	struct percpu_window *closing = NULL;
 	struct percpu_sfbufs *s = f->shared;
-	bool given = false, wake = false, dirty;
+	bool given = false, dirty;
 	uint64_t refs;
 	int e = 0;
 
@@ -133,18 +171,14 @@ static int drop_reference(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 			e = percpu_window_write(f, b->window);
 		PERCPU_STEP("sfbuf: last reference");
 		percpu_sfbufs_lock(s);
-		given = give_last(f, b, refs);
-		wake = given && s->waiters != 0;
-		if (wake)
-			__atomic_fetch_add(&s->freed, 1, __ATOMIC_RELEASE);
+		given = give_last(f, b, refs, &closing);
 		percpu_sfbufs_unlock(s);
 		if (!given && dirty)
 			__atomic_store_n(&b->dirty, true, __ATOMIC_RELAXED);
 		if (!given)
 			e = 0; /* the thread that frees the last one writes again */
 	}
-	if (wake)
-		percpu_futex_wake(&s->freed);
+	close_window(f, closing);
 	return e;
 }
 
@@ -171,45 +205,15 @@ static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t pag
 	return NULL;
 }
 
-/* Wait until a buffer is freed. The caller holds the lock, also on return. */
-static int wait_for_free(struct percpu_sfbufs *s, unsigned flags)
-{
-	uint32_t freed = s->freed;
-	int saved = errno;
-	bool caught;
-
-	s->waiters++;
-	__atomic_fetch_add(&s->waits, 1, __ATOMIC_RELAXED);
-	percpu_sfbufs_unlock(s);
-	PERCPU_STEP("sfbuf: about to wait");
-	errno = 0;
-	/* After a handler the kernel would restart a wait without a limit (SA_RESTART). */
-	percpu_futex_wait(&s->freed, freed, flags & PERCPU_SFBUF_CATCH ? HOUR : 0);
-	caught = errno == EINTR && (flags & PERCPU_SFBUF_CATCH);
-	errno = saved;
-	percpu_sfbufs_lock(s);
-	s->waiters--;
-	return caught ? -EINTR : 0;
-}
-
 /* Get a buffer for the page, with a reference, under the lock. If *ret_fill is set, the caller
  * must fill it. */
-static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
-		      struct percpu_sfbuf_item **ret, bool *ret_fill)
+static int get_buffer(struct percpu_lwbufs *f, uint64_t page, struct percpu_sfbuf_item **ret,
+		      bool *ret_fill)
 {
 	struct percpu_sfbufs *s = f->shared;
-	struct percpu_sfbuf_item *b;
+	struct percpu_sfbuf_item *b = percpu_sfbufs_find(s, page);
 	uint64_t refs;
-	int e = 0;
 
-	while ((b = percpu_sfbufs_find(s, page)) == NULL && s->oldest == NULL &&
-	       s->made == s->most) {
-		if (flags & PERCPU_SFBUF_NOWAIT)
-			return -ENOSPC;
-		e = percpu_is_forking() ? -EDEADLK : wait_for_free(s, flags);
-		if (e != 0)
-			return e;
-	}
 	if (b != NULL && percpu_sfbuf_refs(b) != 0) {
 		__atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&s->hits, 1, __ATOMIC_RELAXED);
@@ -217,17 +221,14 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		return 0;
 	}
 	if (b != NULL) {
-		*ret_fill = (b->window != NULL && b->window->bounces) || b->sf.length != f->size;
+		*ret_fill = b->sf.length != f->size;
 		__atomic_fetch_add(&s->hits, !*ret_fill, __ATOMIC_RELAXED);
-		percpu_sfbufs_remove(s, b);
+		percpu_sfbufs_remove(&s->kept, b);
 	} else {
 		*ret_fill = true;
-		b = s->made < s->most ? &s->all[s->made++] : s->oldest;
-		if (b == s->oldest)
-			percpu_sfbufs_remove(s, b);
-		else
-			b->sf.page = PERCPU_SFBUF_NO_PAGE;
-		percpu_sfbufs_leave(s, b);
+		b = percpu_sfbufs_take(s, f->flags & PERCPU_LWBUF_DEBUG ? QUARANTINE : 0);
+		if (b == NULL)
+			return -ENOMEM;
 		percpu_sfbufs_enter(s, b, page);
 	}
 	if (*ret_fill) {
@@ -241,9 +242,22 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	return 0;
 }
 
+/* Get a window or bounce buffer of the page. If there is no memory, address space or mapping left,
+ * unmap half of the kept buffers, and try again. */
+static int open_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
+{
+	size_t kept = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED);
+	int e = percpu_window_open(f, page, ret);
+
+	if (e == -ENOMEM && unmap_kept(f, kept / 2))
+		e = percpu_window_open(f, page, ret);
+	return e;
+}
+
 /* Bring the page into the buffer. No other thread uses its window. */
 static int fill_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 {
+	struct percpu_window *before = b->window;
 	uint64_t page = b->sf.page;
 	int e;
 
@@ -252,8 +266,9 @@ static int fill_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 		b->sf.length = f->size;
 		return 0;
 	}
-	empty_buffer(f, b);
-	e = percpu_window_open(f, page, &b->window);
+	b->window = NULL;
+	close_window(f, before);
+	e = open_window(f, page, &b->window);
 	if (e != 0)
 		return e;
 	if (b->window->bounces)
@@ -288,8 +303,7 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	struct percpu_sfbuf_item *b;
 	int e = 0;
 
-	if (f == NULL || ret == NULL ||
-	    (flags & ~(PERCPU_SFBUF_WRITE | PERCPU_SFBUF_NOWAIT | PERCPU_SFBUF_CATCH)))
+	if (f == NULL || ret == NULL || (flags & ~PERCPU_SFBUF_WRITE))
 		return -EINVAL;
 	if ((flags & PERCPU_SFBUF_WRITE) && !(f->flags & PERCPU_LWBUF_WRITABLE))
 		return -EACCES;
@@ -298,7 +312,7 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 	b = find_used(f, page);
 	if (b == NULL) {
 		percpu_sfbufs_lock(f->shared);
-		e = get_buffer(f, page, flags, &b, &must_fill);
+		e = get_buffer(f, page, &b, &must_fill);
 		percpu_sfbufs_unlock(f->shared);
 	}
 	if (e != 0)
@@ -348,21 +362,18 @@ static bool has_had_page(const struct percpu_sfbuf_item *b)
 /* Return the buffer, or NULL if sf is not of the file, or has no references. */
 static struct percpu_sfbuf_item *checked(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
 {
-	struct percpu_sfbuf_item *b = (struct percpu_sfbuf_item *)(void *)sf;
+	struct percpu_sfbuf_item *b;
 	const char *fault = NULL;
-	uintptr_t offset;
-	bool is_ours;
 
 	if (f == NULL || sf == NULL)
 		return NULL;
-	offset = (uintptr_t)sf - (uintptr_t)f->shared->all;
-	is_ours = offset < f->shared->most * sizeof(*b) && offset % sizeof(*b) == 0;
-	if (!is_ours)
+	b = percpu_sfbufs_own(f->shared, sf);
+	if (b == NULL)
 		fault = "is not of this file";
 	else if (percpu_sfbuf_refs(b) == 0)
 		fault = "has no reference: freed twice, or used after it was freed";
 	if (fault != NULL && (f->flags & PERCPU_LWBUF_DEBUG))
-		complain_of_sfbuf(sf, is_ours && has_had_page(b) ? b : NULL, fault);
+		complain_of_sfbuf(sf, b != NULL && has_had_page(b) ? b : NULL, fault);
 	return fault == NULL ? b : NULL;
 }
 
@@ -380,15 +391,26 @@ int percpu_sfbuf_free(struct percpu_lwbufs *f, struct percpu_sfbuf *sf)
 	return b != NULL ? drop_reference(f, b) : -EINVAL;
 }
 
+int percpu_sfbuf_set_max_excess(struct percpu_lwbufs *f, size_t n)
+{
+	if (f == NULL)
+		return -EINVAL;
+	percpu_sfbufs_lock(f->shared);
+	__atomic_store_n(&f->shared->max_excess, n, __ATOMIC_RELAXED);
+	percpu_sfbufs_unlock(f->shared);
+	(void)unmap_kept(f, n);
+	return 0;
+}
+
 void percpu_sfbuf_stats(const struct percpu_lwbufs *f, struct percpu_sfbuf_stats *ret)
 {
 	if (f == NULL || ret == NULL)
 		return;
 	*ret = (struct percpu_sfbuf_stats){
-		.most = f->shared->most,
 		.used = percpu_sfbufs_used(f->shared),
+		.excess = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED),
+		.max_excess = __atomic_load_n(&f->shared->max_excess, __ATOMIC_RELAXED),
 		.hits = __atomic_load_n(&f->shared->hits, __ATOMIC_RELAXED),
 		.fills = __atomic_load_n(&f->shared->fills, __ATOMIC_RELAXED),
-		.waits = __atomic_load_n(&f->shared->waits, __ATOMIC_RELAXED),
 	};
 }

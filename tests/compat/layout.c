@@ -231,13 +231,12 @@ AT(percpu_lwbuf, generation, 36, 28, 24);
 AT(percpu_lwbuf, flags, 40, 32, 28);
 AT(percpu_lwbuf, forks, 44, 36, 32);
 
-SIZE(percpu_lwbuf_options, 40, 24, 24);
+SIZE(percpu_lwbuf_options, 32, 20, 20);
 AT(percpu_lwbuf_options, size, 0, 0, 0);
 AT(percpu_lwbuf_options, window, 8, 4, 4);
 AT(percpu_lwbuf_options, max_excess, 16, 8, 8);
-AT(percpu_lwbuf_options, max_shared, 24, 12, 12);
-AT(percpu_lwbuf_options, backend, 32, 16, 16);
-AT(percpu_lwbuf_options, flags, 36, 20, 20);
+AT(percpu_lwbuf_options, backend, 24, 12, 12);
+AT(percpu_lwbuf_options, flags, 28, 16, 16);
 
 SIZE(percpu_lwbuf_stats, 64, 64, 64);
 AT(percpu_lwbuf_stats, backend, 0, 0, 0);
@@ -256,11 +255,11 @@ AT(percpu_sfbuf, page, 8, 8, 4);
 AT(percpu_sfbuf, length, 16, 16, 12);
 
 SIZE(percpu_sfbuf_stats, 40, 40, 40);
-AT(percpu_sfbuf_stats, most, 0, 0, 0);
-AT(percpu_sfbuf_stats, used, 8, 8, 8);
-AT(percpu_sfbuf_stats, hits, 16, 16, 16);
-AT(percpu_sfbuf_stats, fills, 24, 24, 24);
-AT(percpu_sfbuf_stats, waits, 32, 32, 32);
+AT(percpu_sfbuf_stats, used, 0, 0, 0);
+AT(percpu_sfbuf_stats, excess, 8, 8, 8);
+AT(percpu_sfbuf_stats, max_excess, 16, 16, 16);
+AT(percpu_sfbuf_stats, hits, 24, 24, 24);
+AT(percpu_sfbuf_stats, fills, 32, 32, 32);
 
 SIZE(percpu_zone_options, 64, 36, 36);
 AT(percpu_zone_options, size, 0, 0, 0);

@@ -61,7 +61,7 @@ static int make_file(void)
 
 void soak_window_create(void)
 {
-	struct percpu_lwbuf_options o = { .size = sizeof(o), .max_excess = 8, .max_shared = 3 };
+	struct percpu_lwbuf_options o = { .size = sizeof(o), .max_excess = 8 };
 	int fd;
 
 	page_size = (size_t)sysconf(_SC_PAGESIZE);
@@ -149,19 +149,16 @@ static void close_window(struct soak_window *w)
 		       0);
 }
 
-/* Shared buffers. A thread that waits for one has none. A child does not wait, because the
- * buffers that other threads of its parent held are never freed there. */
+/* Shared buffers */
 
 static void open_shared(struct soak_thread *t, uint64_t random)
 {
-	unsigned flags =
-		(random / 128 % 2 ? PERCPU_SFBUF_WRITE : 0) | (forked ? PERCPU_SFBUF_NOWAIT : 0);
+	unsigned flags = random / 128 % 2 ? PERCPU_SFBUF_WRITE : 0;
 	uint64_t page = random / 4 % PAGES;
 	int file = (int)(random % FILES);
 
 	if (!has_done("allocate a shared buffer", file,
-		      percpu_sfbuf_alloc(buffers[file], page, flags, &t->shared),
-		      forked ? -ENOSPC : 0))
+		      percpu_sfbuf_alloc(buffers[file], page, flags, &t->shared), 0))
 		return;
 	t->shared_file = file;
 	soak_require_equal("the page of a shared buffer", page, percpu_sfbuf_page(t->shared));
@@ -197,6 +194,9 @@ static void change_limit(uint64_t random)
 
 	soak_require(e == 0 || e == -EPERM || e == -EAGAIN || e == -ETIMEDOUT, "set_max_excess", 0,
 		     (uint64_t)e);
+	soak_require_equal(
+		"limit shared buffers", 0,
+		(uint64_t)percpu_sfbuf_set_max_excess(buffers[WINDOWS], random / 16 % 4));
 }
 
 static void one_op(struct soak_thread *t)

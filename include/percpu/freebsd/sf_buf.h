@@ -15,6 +15,9 @@
 #ifdef _SYS_SF_BUF_H_
 #error "this stands in for sys/sf_buf.h, which was included before it"
 #endif
+#ifdef PERCPU_DRAGONFLY_SFBUF_H
+#error "percpu/dragonfly/sfbuf.h has other functions of the same names"
+#endif
 #define _SYS_SF_BUF_H_ /* makes the original empty if it is included later */
 
 #include <percpu/freebsd/vm_page.h>
@@ -22,9 +25,10 @@
 
 PERCPU_BEGIN_DECLS
 
+/* Flags of sf_buf_alloc(). None has an effect: the call waits for no buffer. */
 #define SFB_DEFAULT 0
 #define SFB_CATCH 1
-#define SFB_CPUPRIVATE 2 /* has no effect */
+#define SFB_CPUPRIVATE 2
 #define SFB_NOWAIT 4
 
 struct sf_buf {
@@ -33,22 +37,18 @@ struct sf_buf {
 	unsigned refs; /* atomic */
 };
 
-/**
- * Allocate a buffer for the page. If all are in use, wait for one: with SFB_CATCH until a
- * signal handler has run, with SFB_NOWAIT not at all. Returns NULL if it gets no buffer, or
- * if percpu_sfbuf_alloc() returns another error.
- */
+/** Allocate a buffer for the page. Returns NULL if there is no memory, or if
+ *  percpu_sfbuf_alloc() returns an error. */
 static inline struct sf_buf *sf_buf_alloc(vm_page_t m, int flags)
 {
-	unsigned f = m->flags | (flags & SFB_NOWAIT ? PERCPU_SFBUF_NOWAIT : 0U) |
-		     (flags & SFB_CATCH ? PERCPU_SFBUF_CATCH : 0U);
 	struct sf_buf *sf = (struct sf_buf *)__builtin_malloc(sizeof(*sf));
 
+	(void)flags;
 	if (sf == PERCPU_NULL(struct sf_buf *))
 		return sf;
 	sf->m = m;
 	sf->refs = 1;
-	if (percpu_sfbuf_alloc(m->object, m->pindex, f, &sf->buf) == 0)
+	if (percpu_sfbuf_alloc(m->object, m->pindex, m->flags, &sf->buf) == 0)
 		return sf;
 	__builtin_free(sf);
 	return PERCPU_NULL(struct sf_buf *);

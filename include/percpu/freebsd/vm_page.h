@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_page.h - a page of a file in place of the kernels' struct vm_page, for sf_buf.h and
- * percpu/dragonfly/lwbuf.h.
+ * vm_page.h - a page of a file in place of the kernels' struct vm_page, for sf_buf.h, and for
+ * lwbuf.h and sfbuf.h of percpu/dragonfly.
  */
 #ifndef PERCPU_FREEBSD_VM_PAGE_H
 #define PERCPU_FREEBSD_VM_PAGE_H

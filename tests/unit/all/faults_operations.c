@@ -368,7 +368,6 @@ static int windows_of(enum percpu_lwbuf_backend backend, uint32_t flags)
 {
 	const struct percpu_lwbuf_options o = { .size = sizeof(o),
 						.max_excess = 2,
-						.max_shared = 2,
 						.backend = backend,
 						.flags = flags | PERCPU_LWBUF_WRITABLE };
 	struct percpu_lwbuf b[8] = { 0 };

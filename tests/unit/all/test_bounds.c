@@ -884,11 +884,6 @@ static int lwbuf_excess(int64_t n)
 	return lwbufs_of((struct percpu_lwbuf_options){ .max_excess = (size_t)n });
 }
 
-static int lwbuf_shared(int64_t n)
-{
-	return lwbufs_of((struct percpu_lwbuf_options){ .max_shared = (size_t)n });
-}
-
 static int set_excess_of(size_t excess, int64_t n)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o),
@@ -1406,8 +1401,6 @@ static const struct bound bounds[] = {
 	{ "lwbuf.h", "a power of two from the system's page size", lwbuf_least_window, "shift",
 	  AROUND(0, -EINVAL, 0, 0) },
 	{ "lwbuf.h", "beyond those in use, up to 65536", lwbuf_excess, "n",
-	  AROUND(65536, 0, 0, -EINVAL) },
-	{ "lwbuf.h", "buffers of sfbuf.h, up to 65536", lwbuf_shared, "n",
 	  AROUND(65536, 0, 0, -EINVAL) },
 	{ "lwbuf.h", "which is the larger of 4096 and four times", lwbuf_set_excess, "n",
 	  AROUND(4096, 0, 0, -EINVAL) },

@@ -206,7 +206,7 @@ static void windows_that_are_free_need_no_memory(void **state)
 
 	(void)state;
 	fault_set(FAULT_ALIGNED_ALLOC, 0, ENOMEM, false);
-	assert_int_equal(percpu_sfbuf_alloc(f, 1, PERCPU_SFBUF_NOWAIT, &shared), -ENOMEM);
+	assert_int_equal(percpu_sfbuf_alloc(f, 1, 0, &shared), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
 	assert_null(shared);
 	take_pages(f, b, 63);

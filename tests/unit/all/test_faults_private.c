@@ -346,7 +346,7 @@ static int use_pages(struct percpu_lwbufs *f)
 		e = percpu_lwbuf_free(f, &b);
 	}
 	if (e == 0)
-		e = percpu_sfbuf_alloc(f, 1, PERCPU_SFBUF_WRITE | PERCPU_SFBUF_NOWAIT, &shared);
+		e = percpu_sfbuf_alloc(f, 1, PERCPU_SFBUF_WRITE, &shared);
 	if (e == 0) {
 		assert_int_equal(percpu_sfbuf_ref(f, shared), 0);
 		assert_int_equal(percpu_sfbuf_free(f, shared), 0);
@@ -354,6 +354,8 @@ static int use_pages(struct percpu_lwbufs *f)
 	}
 	if (e == 0)
 		e = freed;
+	if (e == 0)
+		e = percpu_sfbuf_set_max_excess(f, 0);
 	return e != 0 ? e : percpu_lwbuf_set_max_excess(f, 0);
 }
 

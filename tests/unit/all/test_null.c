@@ -384,6 +384,7 @@ static void nothing_is_done(void **state)
 	assert_int_equal(lwbuf_stats.used, 7);
 	assert_int_equal(b.page, 7);
 	assert_int_equal(percpu_sfbuf_alloc(NULL, 0, 0, &sf), -EINVAL);
+	assert_int_equal(percpu_sfbuf_set_max_excess(NULL, 1), -EINVAL);
 	assert_int_equal(percpu_sfbuf_ref(NULL, sf), -EINVAL);
 	assert_int_equal(percpu_sfbuf_free(NULL, sf), -EINVAL);
 	percpu_sfbuf_stats(NULL, &sfbuf_stats);

@@ -200,8 +200,6 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), -EINVAL);
 	o = (struct percpu_lwbuf_options){ .size = sizeof(o), .max_excess = 65537 };
 	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), -EINVAL);
-	o = (struct percpu_lwbuf_options){ .size = sizeof(o), .max_shared = 65537 };
-	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), -EINVAL);
 	o = (struct percpu_lwbuf_options){ .size = sizeof(o), .flags = PERCPU_LWBUF_WRITE };
 	assert_int_equal(percpu_lwbuf_create(fd, &o, &f), -EINVAL);
 	o = (struct percpu_lwbuf_options){ .size = sizeof(o), .backend = BOUNCE + 1 };

@@ -28,11 +28,10 @@ static struct percpu_lwbufs *f;
 static struct percpu_lwbuf theirs;
 static struct percpu_sfbuf *shared, *other;
 
-static void setup(size_t max_excess, bool sealed, size_t most)
+static void setup(size_t max_excess, bool sealed)
 {
 	struct percpu_lwbuf_options o = { .size = sizeof(o),
 					  .max_excess = max_excess,
-					  .max_shared = most,
 					  .flags = PERCPU_LWBUF_WRITABLE,
 					  .backend = sealed ? PERCPU_LWBUF_WINDOW : 0 };
 	int fd = lw_memfd(64, PAGE, sealed);
@@ -72,7 +71,7 @@ static void who_runs_no_sequences_has_its_cpus_windows(void **state)
 
 	(void)state;
 	for (unsigned cpu = 0; cpu < test_cpus() && cpu < 2; cpu++) {
-		setup(8, true, 0);
+		setup(8, true);
 		assert_true(test_pin(0, test_cpu(cpu)));
 		area = model_set_area(&none);
 		for (unsigned i = 0; i < 12; i++)
@@ -90,7 +89,7 @@ static void who_saw_a_window_may_not_get_it(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	assert_non_null(lw_touch(f, 5));
 	call_at("lwbuf: window seen", take_5);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
@@ -112,7 +111,7 @@ static void a_window_that_was_seen_may_show_something_else(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(1, true, 0);
+	setup(1, true);
 	assert_non_null(lw_touch(f, 5));
 	call_at("lwbuf: window seen", replace_all);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
@@ -134,7 +133,7 @@ static void who_moves_looks_again(void **state)
 	(void)state;
 	if (test_cpus() < 2)
 		test_skip("there is one CPU");
-	setup(8, true, 0);
+	setup(8, true);
 	assert_non_null(lw_touch(f, 5));
 	call_at("lwbuf: window seen", move_to_another_cpu);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
@@ -156,7 +155,7 @@ static void a_place_that_was_seen_may_be_taken(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &theirs), 0);
 	call_at("lwbuf: place seen", free_theirs);
@@ -177,7 +176,7 @@ static void what_was_chosen_may_be_taken(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(1, true, 0);
+	setup(1, true);
 	assert_non_null(lw_touch(f, 5));
 	call_at("lwbuf: window chosen", take_5);
 	assert_int_equal(percpu_lwbuf_alloc(f, 6, 0, &b), 0);
@@ -211,7 +210,7 @@ static void who_looks_again_finds_another_window(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	take_many(2);
 	free_from(0, 2);
 	call_at("lwbuf: window seen", take_5);
@@ -236,7 +235,7 @@ static void who_always_comes_late_maps_a_window(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	take_many(4);
 	free_from(0, 4);
 	next = 0;
@@ -260,7 +259,7 @@ static void free_one_more(void)
 static void who_finds_no_place_keeps_no_window(void **state)
 {
 	(void)state;
-	setup(64, true, 0);
+	setup(64, true);
 	take_many(5);
 	free_from(0, 1);
 	next = 2;
@@ -296,7 +295,7 @@ static void a_set_may_be_full(void **state)
 	uint64_t page = 6;
 
 	(void)state;
-	setup(64, true, 0);
+	setup(64, true);
 	take_many(9);
 	free_from(0, 8);
 	assert_int_equal(words_in(set_of(5)), 8);
@@ -317,7 +316,7 @@ static void a_set_may_be_full(void **state)
 static void who_drives_out_a_window_gives_it_back(void **state)
 {
 	(void)state;
-	setup(64, true, 0);
+	setup(64, true);
 	take_many(9);
 	free_from(0, 9);
 	assert_int_equal(words_in(set_of(5)), 8);
@@ -331,7 +330,7 @@ static void a_page_is_remembered_once(void **state)
 	uint64_t page = 5;
 
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	do
 		page += PERCPU_WINDOW_WAYS;
 	while (percpu_window_set(f, page) != percpu_window_set(f, 5));
@@ -349,7 +348,7 @@ static void what_another_cpu_remembers_is_no_window(void **state)
 	(void)state;
 	if (test_cpus() < 2 || test_tier() == PERCPU_TIER_SHARED)
 		test_skip("there is one CPU, or the CPU is not known");
-	setup(8, true, 0);
+	setup(8, true);
 	percpu_window_remember(f, 5);
 	assert_int_equal(words_in(set_of(5)), 1);
 	move_to_another_cpu();
@@ -366,7 +365,7 @@ static void a_part_of_the_table_is_looked_at(void **state)
 	struct percpu_window *w;
 
 	(void)state;
-	setup(1024, true, 0);
+	setup(1024, true);
 	for (unsigned n = 1; n <= 8; n += 7) {
 		take_many(n);
 		free_from(0, n);
@@ -402,7 +401,7 @@ static int replace_5(void *arg)
 static void a_block_may_not_be_seen_yet(void **state)
 {
 	(void)state;
-	setup(1, true, 0);
+	setup(1, true);
 	assert_non_null(lw_touch(f, 5));
 	block = f->blocks[0];
 	test_in_child(replace_5, NULL);
@@ -418,7 +417,7 @@ static void lower_the_limit(void)
 static void the_limit_may_be_lowered_meanwhile(void **state)
 {
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	assert_non_null(lw_touch(f, 5));
 	call_at("lwbuf: window to be mapped", lower_the_limit);
 	assert_non_null(lw_touch(f, 6));
@@ -432,7 +431,7 @@ static void allocations_are_counted_beyond_32_bits(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(8, true, 0);
+	setup(8, true);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
 	b.window->generation = b.generation = UINT32_MAX;
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
@@ -449,7 +448,7 @@ static void allocations_are_counted_beyond_32_bits(void **state)
 static void use_for_another_page(void)
 {
 	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
-	assert_int_equal(percpu_sfbuf_alloc(f, 9, PERCPU_SFBUF_NOWAIT, &other), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 9, 0, &other), 0);
 	assert_ptr_equal(other, shared);
 }
 
@@ -459,11 +458,15 @@ static void a_buffer_may_change_its_page(void **state)
 	struct percpu_sfbuf *b;
 
 	(void)state;
-	setup(8, true, 1);
+	setup(8, true);
+	assert_int_equal(percpu_sfbuf_set_max_excess(f, 0), 0);
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
 	call_at("sfbuf: buffer seen", use_for_another_page);
-	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), -ENOSPC);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &b), 0);
+	assert_ptr_not_equal(b, other);
+	assert_true(lw_is_right(percpu_sfbuf_kva(b), 5, PAGE));
 	assert_true(lw_is_right(percpu_sfbuf_kva(other), 9, PAGE));
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
 	assert_int_equal(percpu_sfbuf_free(f, other), 0);
 	finish();
 }
@@ -477,15 +480,17 @@ static void free_and_get_again(void)
 /* The buffer loses its references after it was seen, before the reference is taken. */
 static void a_buffer_may_lose_its_references(void **state)
 {
+	struct percpu_sfbuf_stats s;
 	struct percpu_sfbuf *b;
 
 	(void)state;
-	setup(8, true, 1);
+	setup(8, true);
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
 	call_at("sfbuf: buffer seen", free_and_get_again);
-	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &b), 0);
 	assert_true(lw_is_right(percpu_sfbuf_kva(b), 5, PAGE));
-	assert_int_equal(percpu_sfbuf_alloc(f, 6, PERCPU_SFBUF_NOWAIT, &other), -ENOSPC);
+	percpu_sfbuf_stats(f, &s);
+	assert_true(s.used == 1 && s.excess == 0);
 	assert_int_equal(percpu_sfbuf_free(f, b), 0);
 	assert_int_equal(percpu_sfbuf_free(f, b), -EINVAL);
 	finish();
@@ -504,7 +509,7 @@ static void stores_beside_the_last_free_are_kept(void **state)
 	struct percpu_lwbuf b;
 
 	(void)state;
-	setup(8, false, 1);
+	setup(8, false);
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
 	call_at("sfbuf: last reference", store_once_more);
 	assert_int_equal(percpu_sfbuf_free(f, shared), 0);
@@ -542,14 +547,15 @@ static void who_looks_for_a_page_writes_no_other_back(void **state)
 	struct percpu_sfbuf *b;
 
 	(void)state;
-	setup(8, false, 1);
+	setup(8, false);
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
 	call_at("sfbuf: buffer seen", store_to_another_page);
-	assert_int_not_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &b), 0);
-	if (fn != NULL) /* the allocation took no reference */
-		cut_and_free_other();
+	assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &b), 0);
+	assert_true(fn != NULL); /* the allocation took no reference to the other page */
 	fn = NULL;
+	cut_and_free_other();
 	assert_int_equal(freed, -ERANGE);
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
 	finish();
 }
 
@@ -562,7 +568,7 @@ static void get_another_reference(void)
 static void who_is_not_the_last_hears_of_no_error(void **state)
 {
 	(void)state;
-	setup(8, false, 1);
+	setup(8, false);
 	assert_int_equal(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_WRITE, &shared), 0);
 	assert_int_equal(ftruncate(f->fd, 0), 0);
 	call_at("sfbuf: last reference", get_another_reference);
@@ -580,22 +586,22 @@ static void free_shared(void)
 /* If many pages share a bucket, a buffer far down is found under the lock. */
 static void a_bucket_may_be_long(void **state)
 {
-	enum { LONG = 66 };
+	enum { LONG = 66, MOST_BUCKETS = 512 };
 	struct percpu_sfbuf *b[LONG], *again;
-	struct percpu_sfbuf_item **bucket;
-	uint64_t page = 0;
+	uint64_t page = 0, hash;
 	struct percpu_sfbuf_stats s;
 	int fd = lw_large_file();
 
 	(void)state;
 	assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), 0);
 	close(fd);
-	bucket = percpu_sfbufs_bucket(f->shared, 0);
 	for (unsigned i = 0; i < LONG; i++, page++) {
-		while (percpu_sfbufs_bucket(f->shared, page) != bucket)
+		while ((hash = page * UINT64_C(0x9e3779b97f4a7c15) >> 32) % MOST_BUCKETS != 0)
 			page++;
 		assert_int_equal(percpu_sfbuf_alloc(f, page, 0, &b[i]), 0);
 	}
+	assert_ptr_equal(percpu_sfbufs_bucket(f->shared, 0),
+			 percpu_sfbufs_bucket(f->shared, page - 1));
 	assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &again), 0);
 	assert_ptr_equal(again, b[0]);
 	percpu_sfbuf_stats(f, &s);
@@ -610,12 +616,12 @@ static void a_bucket_may_be_long(void **state)
  * another one. */
 static int use_what_was_being_filled(void *arg)
 {
-	const struct percpu_sfbuf_item *b = f->shared->all;
+	const struct percpu_sfbuf_item *b = f->shared->block[0];
 	struct percpu_sfbuf *mine;
 
 	(void)arg;
 	test_child_require(b->state == PERCPU_SFBUF_FAILED && b->error == -EIO, "failed");
-	test_child_require(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &mine) == 0, "alloc");
+	test_child_require(percpu_sfbuf_alloc(f, 5, 0, &mine) == 0, "alloc");
 	test_child_require(mine != &b->sf && lw_is_right(percpu_sfbuf_kva(mine), 5, PAGE), "page");
 	test_child_require(percpu_lwbuf_destroy(f) == -EBUSY, "busy");
 	test_child_require(percpu_sfbuf_free(f, mine) == 0, "free");
@@ -630,8 +636,7 @@ static int use_the_page(void *arg)
 	(void)arg;
 	test_child_require(lw_touch(f, 5) != NULL, "a buffer");
 	for (unsigned i = 0; i < 2; i++) {
-		test_child_require(percpu_sfbuf_alloc(f, 5, PERCPU_SFBUF_NOWAIT, &mine) == 0,
-				   "alloc");
+		test_child_require(percpu_sfbuf_alloc(f, 5, 0, &mine) == 0, "alloc");
 		test_child_require(lw_is_right(percpu_sfbuf_kva(mine), 5, PAGE), "page");
 		test_child_require(percpu_sfbuf_free(f, mine) == 0, "free");
 	}
@@ -657,7 +662,7 @@ static void a_fork_may_come_while_a_buffer_is_filled(void **state)
 	(void)state;
 	in_fork = use_what_was_being_filled;
 	for (unsigned sealed = 0; sealed < 2; sealed++) {
-		setup(8, sealed, 2);
+		setup(8, sealed);
 		call_at("sfbuf: filled", fork_meanwhile);
 		assert_int_equal(percpu_sfbuf_alloc(f, 5, 0, &shared), 0);
 		assert_int_equal(freed, 0);
@@ -698,32 +703,13 @@ static void a_fork_may_come_amid_an_allocation(void **state)
 	assert_true(forks >= 10); /* the other allocations map nothing */
 }
 
-static int wait_for_a_buffer(void *arg)
-{
-	(void)arg;
-	setup(8, false, 1);
-	test_child_require(percpu_sfbuf_alloc(f, 5, 0, &shared) == 0, "a buffer");
-	call_at("sfbuf: about to wait", free_shared);
-	test_child_require(percpu_sfbuf_alloc(f, 6, 0, &other) == 0, "what was freed");
-	test_child_require(fn == NULL && freed == 0, "freed meanwhile");
-	test_child_require(percpu_sfbuf_free(f, other) == 0, "free");
-	return percpu_lwbuf_destroy(f);
-}
-
-/* A buffer is freed after a thread has looked for one, and before it sleeps: it does not wait. */
-static void what_is_freed_before_the_sleep_is_not_awaited(void **state)
-{
-	(void)state;
-	assert_int_equal(test_wait(test_fork(wait_for_a_buffer, NULL), 20), 0);
-}
-
 static int use_up_windows(void *arg)
 {
 	struct percpu_lwbuf b;
 	uint32_t made;
 
 	(void)arg;
-	setup(8, true, 0);
+	setup(8, true);
 	made = f->windows.made;
 	f->windows.made = PERCPU_WINDOW_IDS - 1;
 	test_child_require(percpu_lwbuf_alloc(f, 5, 0, &b) == -ENOMEM, "no number is left");
@@ -806,7 +792,6 @@ int main(void)
 		cmocka_unit_test(a_bucket_may_be_long),
 		cmocka_unit_test(a_fork_may_come_while_a_buffer_is_filled),
 		cmocka_unit_test(a_fork_may_come_amid_an_allocation),
-		cmocka_unit_test(what_is_freed_before_the_sleep_is_not_awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,27 +2,17 @@
 /* test_sfbuf.c - buffers that threads share. */
 #include "../lwbuf.h"
 
-#include <signal.h>
-
-static struct percpu_lwbufs *create(bool sealed, uint64_t pages, size_t most, uint32_t flags,
+static struct percpu_lwbufs *create(bool sealed, uint64_t pages, size_t max_excess, uint32_t flags,
 				    enum percpu_lwbuf_backend backend)
 {
-	struct percpu_lwbuf_options o = {
-		.size = sizeof(o), .max_shared = most, .flags = flags, .backend = backend
-	};
-	int fd = lw_memfd(pages, PAGE, sealed);
-	struct percpu_lwbufs *f = NULL;
-
-	test_child_require(percpu_lwbuf_create(fd, &o, &f) == 0, "create");
-	close(fd);
-	return f;
+	return lw_create(lw_memfd(pages, PAGE, sealed), backend, max_excess, flags);
 }
 
 static struct percpu_sfbuf *get(struct percpu_lwbufs *f, uint64_t page)
 {
 	struct percpu_sfbuf *b = NULL;
 
-	assert_int_equal(percpu_sfbuf_alloc(f, page, PERCPU_SFBUF_NOWAIT, &b), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, page, 0, &b), 0);
 	assert_int_equal(percpu_sfbuf_page(b), page);
 	assert_true(lw_is_right(percpu_sfbuf_kva(b), page, percpu_sfbuf_length(b)));
 	return b;
@@ -61,31 +51,142 @@ static void one_page_has_one_buffer(void **state)
 	}
 }
 
-/* A buffer without references keeps its page until it is the one that was freed longest ago. */
+static void put(struct percpu_lwbufs *f, struct percpu_sfbuf *b)
+{
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
+}
+
+/* Return whether the page is mapped that begins at this address. */
+static bool is_mapped(const void *at)
+{
+	bool mapped;
+	int p[2];
+
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	mapped = write(p[1], at, 1) == 1;
+	close(p[0]);
+	close(p[1]);
+	return mapped;
+}
+
+/* A buffer without references stays mapped while fewer than max_excess were freed after it. */
 static void buffers_keep_their_pages(void **state)
 {
-	struct percpu_lwbufs *f = create(true, 16, 4, 0, PERCPU_LWBUF_WINDOW);
+	struct percpu_lwbufs *f = create(true, 16, 2, 0, PERCPU_LWBUF_WINDOW);
+	static const unsigned order[] = { 2, 3, 0, 1 };
 	struct percpu_sfbuf *b[4];
+	const void *at[4];
 	uint64_t fills;
 
 	(void)state;
-	for (uint64_t p = 0; p < 4; p++)
+	for (unsigned p = 0; p < 4; p++) {
 		b[p] = get(f, p);
-	for (unsigned i = 0; i < 4; i++) /* the order of frees is 2 3 0 1 */
-		assert_int_equal(percpu_sfbuf_free(f, b[(i + 2) % 4]), 0);
-	fills = stats(f).fills;
-	assert_ptr_equal(get(f, 2), b[2]); /* after its free the order is 3 0 1 2 */
-	assert_int_equal(percpu_sfbuf_free(f, b[2]), 0);
-	assert_int_equal(stats(f).fills, fills);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_ptr_equal(get(f, 8 + i), b[(3 + i) % 4]);
-		assert_int_equal(stats(f).fills, fills + 1 + i);
+		at[p] = percpu_sfbuf_kva(b[p]);
 	}
-	assert_ptr_equal(get(f, 2), b[2]);
-	assert_int_equal(stats(f).fills, fills + 3);
-	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(percpu_sfbuf_free(f, b[i]), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		put(f, b[order[i]]);
+		assert_int_equal(stats(f).excess, i < 2 ? i + 1 : 2);
+	}
+	assert_true(is_mapped(at[0]) && is_mapped(at[1]));
+	assert_false(is_mapped(at[2]) || is_mapped(at[3]));
+	fills = stats(f).fills;
+	assert_ptr_equal(get(f, 0), b[0]); /* after its free page 1 is the oldest one */
+	assert_int_equal(stats(f).excess, 1);
+	put(f, b[0]);
+	assert_int_equal(stats(f).fills, fills);
+	put(f, get(f, 5));
+	assert_int_equal(stats(f).fills, fills + 1);
+	put(f, get(f, 0));
+	assert_int_equal(stats(f).fills, fills + 1);
+	put(f, get(f, 1));
+	assert_int_equal(stats(f).fills, fills + 2);
+	assert_true(stats(f).excess == 2 && stats(f).used == 0);
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+/* No number of buffers in use makes an allocation wait or fail. */
+static void any_number_may_be_in_use(void **state)
+{
+	enum { MANY = 1000 };
+	struct percpu_sfbuf *b[MANY];
+	struct percpu_sfbuf none;
+
+	(void)state;
+	for (unsigned backend = 0; backend < 4; backend++) {
+		struct percpu_lwbufs *f = create(true, MANY, 3, 0, backend);
+
+		for (unsigned p = 0; p < MANY; p++)
+			b[p] = get(f, p);
+		assert_int_equal(stats(f).used, MANY);
+		for (unsigned p = 0; p < MANY; p++) {
+			assert_ptr_equal(get(f, p), b[p]);
+			assert_int_equal(percpu_sfbuf_ref(f, b[p]), 0);
+			assert_true(lw_is_right(percpu_sfbuf_kva(b[p]), p, PAGE));
+			assert_int_equal(percpu_sfbuf_ref(f, (void *)((char *)b[p] + 1)), -EINVAL);
+		}
+		assert_int_equal(percpu_sfbuf_ref(f, &none), -EINVAL);
+		assert_int_equal(stats(f).fills, MANY);
+		for (unsigned i = 0; i < 3; i++)
+			for (unsigned p = 0; p < MANY; p++)
+				put(f, b[p]);
+		assert_int_equal(stats(f).used, 0);
+		assert_int_equal(stats(f).excess, backend == PERCPU_LWBUF_WINDOW ? 3 : 0);
+		for (unsigned p = 0; p < MANY; p++)
+			assert_int_equal(percpu_sfbuf_free(f, b[p]), -EINVAL);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
+}
+
+/* Buffers in use do not count for the limit, whatever it is. */
+static void the_excess_can_be_limited(void **state)
+{
+	struct percpu_lwbufs *f = create(true, 32, 0, 0, PERCPU_LWBUF_WINDOW);
+	struct percpu_sfbuf *b[20];
+	const void *at[20];
+
+	(void)state;
+	assert_int_equal(stats(f).max_excess, lw_stats(f).max_excess);
+	for (unsigned p = 0; p < 20; p++) {
+		b[p] = get(f, p);
+		at[p] = percpu_sfbuf_kva(b[p]);
+	}
+	for (unsigned p = 0; p < 10; p++)
+		put(f, b[p]);
+	assert_int_equal(stats(f).excess, 10);
+	assert_int_equal(percpu_sfbuf_set_max_excess(f, 4), 0);
+	assert_true(stats(f).excess == 4 && stats(f).max_excess == 4);
+	for (unsigned p = 0; p < 10; p++)
+		assert_int_equal(is_mapped(at[p]), p >= 6);
+	assert_int_equal(percpu_sfbuf_set_max_excess(f, 0), 0);
+	assert_int_equal(stats(f).excess, 0);
+	for (unsigned p = 10; p < 20; p++) {
+		assert_true(lw_is_right(percpu_sfbuf_kva(b[p]), p, PAGE));
+		put(f, b[p]);
+		assert_false(is_mapped(at[p]));
+	}
+	assert_true(stats(f).excess == 0 && stats(f).used == 0);
+	assert_int_equal(percpu_sfbuf_set_max_excess(f, SIZE_MAX), 0);
+	for (unsigned p = 0; p < 32; p++)
+		put(f, get(f, p));
+	assert_int_equal(stats(f).excess, 32);
+	assert_int_equal(lw_stats(f).excess, 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+/* A page that is mapped whole, a copy, and with PERCPU_LWBUF_DEBUG a window: none is kept. */
+static void only_mapped_windows_are_kept(void **state)
+{
+	(void)state;
+	for (unsigned backend = 1; backend < 4; backend++) {
+		uint32_t flags = backend == PERCPU_LWBUF_WINDOW ? PERCPU_LWBUF_DEBUG : 0;
+		struct percpu_lwbufs *f = create(true, 4, 8, flags, backend);
+
+		put(f, get(f, 1));
+		put(f, get(f, 1));
+		assert_true(stats(f).excess == 0 && stats(f).fills == 2);
+		assert_int_equal(lw_stats(f).used, 0);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
 }
 
 static void bad_calls_are_refused(void **state)
@@ -94,25 +195,46 @@ static void bad_calls_are_refused(void **state)
 	struct percpu_sfbuf *a = get(f, 0), *b = get(f, 1), *c = NULL;
 
 	(void)state;
-	assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_NOWAIT, &c), -ENOSPC);
-	assert_int_equal(percpu_sfbuf_alloc(f, 2, 8, &c), -EINVAL);
+	for (unsigned flag = 2; flag != 0; flag *= 2)
+		assert_int_equal(percpu_sfbuf_alloc(f, 2, flag, &c), -EINVAL);
 	assert_int_equal(percpu_sfbuf_alloc(f, 2, 0, NULL), -EINVAL);
 	assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_WRITE, &c), -EACCES);
-	assert_int_equal(percpu_sfbuf_free(f, a), 0);
-	assert_int_equal(percpu_sfbuf_alloc(f, 4, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
-	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
-	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX - 1, PERCPU_SFBUF_NOWAIT, &c), -ERANGE);
+	put(f, a);
+	assert_int_equal(percpu_sfbuf_alloc(f, 4, 0, &c), -ERANGE);
+	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX, 0, &c), -ERANGE);
+	assert_int_equal(percpu_sfbuf_alloc(f, UINT64_MAX - 1, 0, &c), -ERANGE);
 	assert_null(c);
-	/* A failed allocation keeps no buffer. */
-	assert_int_equal(percpu_sfbuf_free(f, get(f, 3)), 0);
-	assert_int_equal(percpu_sfbuf_free(f, b), 0);
+	put(f, get(f, 3));
+	put(f, b);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+/* A page that the file does not have takes the place of no other, however often it is asked for. */
+static void pages_beyond_the_end_drive_out_none(void **state)
+{
+	struct percpu_lwbufs *f = create(true, 4, 2, 0, PERCPU_LWBUF_WINDOW);
+	struct percpu_sfbuf *b[2] = { get(f, 0), get(f, 1) }, *none = NULL;
+	struct percpu_sfbuf_stats before;
+
+	(void)state;
+	put(f, b[0]);
+	put(f, b[1]);
+	before = stats(f);
+	for (unsigned n = 0; n < 1000; n++)
+		assert_int_equal(percpu_sfbuf_alloc(f, 4 + n, 0, &none), -ERANGE);
+	assert_null(none);
+	assert_true(stats(f).excess == 2 && stats(f).used == 0);
+	assert_ptr_equal(get(f, 0), b[0]);
+	assert_ptr_equal(get(f, 1), b[1]);
+	assert_int_equal(stats(f).fills, before.fills + 1000);
+	put(f, b[0]);
+	put(f, b[1]);
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
 /* The allocation of a page fails, the file grows, and the next allocation succeeds. */
 static void pages_that_were_not_there_may_come(void **state)
 {
-	struct percpu_lwbuf_options o = { .size = sizeof(o), .max_shared = 1 };
 	struct percpu_sfbuf *b = NULL;
 	struct percpu_lwbufs *f;
 
@@ -120,11 +242,10 @@ static void pages_that_were_not_there_may_come(void **state)
 	for (unsigned sealed = 0; sealed < 2; sealed++) {
 		int fd = lw_memfd(2, PAGE, sealed);
 
-		assert_int_equal(percpu_lwbuf_create(fd, &o, &f), 0);
+		assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), 0);
 		assert_int_equal(percpu_sfbuf_free(f, get(f, 0)), 0);
 		for (unsigned i = 0; i < 2; i++)
-			assert_int_equal(percpu_sfbuf_alloc(f, 2, PERCPU_SFBUF_NOWAIT, &b),
-					 -ERANGE);
+			assert_int_equal(percpu_sfbuf_alloc(f, 2, 0, &b), -ERANGE);
 		lw_fill(fd, 3, PAGE);
 		assert_int_equal(percpu_sfbuf_free(f, get(f, 2)), 0);
 		assert_int_equal(percpu_lwbuf_destroy(f), 0);
@@ -157,94 +278,39 @@ static void copies_are_read_again(void **state)
 	close(fd);
 }
 
-/* Waiting */
+/* Little space */
 
-static struct percpu_lwbufs *shared;
-static struct percpu_sfbuf *theirs;
-static int result;
-static bool returned;
-
-static void wait_for_one(unsigned i, void *arg)
+/* Hold 64 windows of 64 KiB: their address space was reserved together. */
+static int share_little_space(void *arg)
 {
-	(void)i;
-	result = percpu_sfbuf_alloc(shared, 9, *(unsigned *)arg, &theirs);
-	__atomic_store_n(&returned, true, __ATOMIC_RELEASE);
+	struct percpu_lwbufs *f = lw_create_wide(lw_large_file(), PERCPU_LWBUF_WINDOW, 64);
+	struct percpu_sfbuf *b[64], *more = NULL;
+
+	(void)arg;
+	for (unsigned p = 0; p < 64; p++)
+		test_child_require(percpu_sfbuf_alloc(f, p, 0, &b[p]) == 0, "64 windows");
+	lw_limit_address_space(0);
+	test_child_require(percpu_sfbuf_alloc(f, 64, 0, &more) == -ENOMEM, "no space");
+	test_child_require(more == NULL && stats(f).used == 64, "no buffer");
+	for (unsigned p = 0; p < 64; p++)
+		test_child_require(percpu_sfbuf_free(f, b[p]) == 0, "free");
+	test_child_require(stats(f).excess == 64, "all are kept");
+	test_child_require(percpu_sfbuf_alloc(f, 64, 0, &more) == 0, "space of a free one");
+	test_child_require(*(char *)percpu_sfbuf_kva(more) == 0, "its bytes");
+	test_child_require(stats(f).excess == 32, "half of them");
+	test_child_require(percpu_sfbuf_alloc(f, 63, 0, &b[63]) == 0, "the youngest one");
+	test_child_require(stats(f).fills == 66 && stats(f).excess == 31, "is kept");
+	test_child_require(percpu_sfbuf_free(f, more) == 0 && percpu_sfbuf_free(f, b[63]) == 0,
+			   "free");
+	return percpu_lwbuf_destroy(f);
 }
 
-static void until_it_waits(void)
-{
-	while (stats(shared).waits == 0)
-		test_sleep_us(1000);
-	test_sleep_us(20000);
-}
-
-static void who_waits_is_woken(void **state)
-{
-	struct percpu_sfbuf *b;
-	struct test_team team;
-	unsigned flags = 0;
-
-	(void)state;
-	shared = create(true, 16, 1, 0, PERCPU_LWBUF_WINDOW);
-	b = get(shared, 1);
-	test_team_start(&team, 1, wait_for_one, &flags);
-	until_it_waits();
-	assert_null(theirs);
-	assert_int_equal(percpu_sfbuf_free(shared, b), 0);
-	test_team_join(&team);
-	assert_int_equal(result, 0);
-	assert_true(lw_is_right(percpu_sfbuf_kva(theirs), 9, PAGE));
-	assert_int_equal(percpu_sfbuf_free(shared, theirs), 0);
-	assert_int_equal(percpu_lwbuf_destroy(shared), 0);
-}
-
-static volatile sig_atomic_t signals;
-
-static void on_signal(int signo)
-{
-	(void)signo;
-	signals = 1;
-}
-
-/* Interrupt a thread that waits for a buffer. Without PERCPU_SFBUF_CATCH it goes on waiting. */
-static void interrupt(unsigned flags, int restarts, int expected)
-{
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = restarts };
-	struct percpu_sfbuf *b;
-	struct test_team team;
-
-	assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
-	shared = create(true, 16, 1, 0, PERCPU_LWBUF_WINDOW);
-	theirs = NULL;
-	signals = 0;
-	returned = false;
-	b = get(shared, 1);
-	test_team_start(&team, 1, wait_for_one, &flags);
-	until_it_waits();
-	pthread_kill(team.thread[0], SIGUSR1);
-	while (!signals)
-		test_sleep_us(1000);
-	/* A thread whose wait shall end gets no buffer for a long time. Then it gets one, so that
-	 * the test ends even if the signal does not end the wait. */
-	for (unsigned n = 0;
-	     expected != 0 && n < 5000 && !__atomic_load_n(&returned, __ATOMIC_ACQUIRE); n++)
-		test_sleep_us(1000);
-	assert_int_equal(percpu_sfbuf_free(shared, b), 0);
-	test_team_join(&team);
-	assert_int_equal(result, expected);
-	if (expected == 0)
-		assert_int_equal(percpu_sfbuf_free(shared, theirs), 0);
-	assert_int_equal(percpu_lwbuf_destroy(shared), 0);
-}
-
-static void a_signal_ends_the_wait_that_catches_it(void **state)
+static void free_buffers_make_room(void **state)
 {
 	(void)state;
-	if (test_thread_sanitizer())
-		test_skip("the thread sanitizer keeps signals until a call that it knows");
-	interrupt(PERCPU_SFBUF_CATCH, SA_RESTART, -EINTR);
-	interrupt(0, SA_RESTART, 0);
-	interrupt(0, 0, 0);
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(share_little_space, NULL);
 }
 
 /* Threads */
@@ -279,6 +345,47 @@ static void threads_share_buffers(void **state)
 		test_team_run(8, use_shared, f);
 		assert_false(lw_wrong);
 		assert_int_equal(stats(f).used, 0);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
+}
+
+/* Hold some pages at a time, so that the number of buffers grows while others search them. */
+static void hold_some(unsigned i, void *arg)
+{
+	enum { HELD = 60 };
+	struct percpu_lwbufs *f = arg;
+	struct percpu_sfbuf *b[HELD];
+	uint64_t state = i + 1, p;
+
+	for (unsigned n = test_rounds(40); n > 0; n--) {
+		for (unsigned k = 0; k < HELD; k++) {
+			p = test_random(&state) % 600;
+			if (lw_is_wrong(percpu_sfbuf_alloc(f, p, 0, &b[k]) != 0))
+				return;
+			if (lw_is_wrong(b[k]->page != p ||
+					((uint64_t *)b[k]->kva)[5] != lw_word(p, 5)))
+				return;
+		}
+		if (lw_is_wrong(i == 0 && percpu_sfbuf_set_max_excess(f, n % 5 * 50) != 0))
+			return;
+		for (unsigned k = 0; k < HELD; k++)
+			if (lw_is_wrong(percpu_sfbuf_free(f, b[k]) != 0))
+				return;
+	}
+}
+
+static void buffers_grow_while_threads_search(void **state)
+{
+	(void)state;
+	for (unsigned sealed = 0; sealed < 2; sealed++) {
+		struct percpu_lwbufs *f =
+			create(sealed, 600, 50, 0, sealed ? PERCPU_LWBUF_WINDOW : 0);
+		struct percpu_sfbuf_stats s;
+
+		test_team_run(8, hold_some, f);
+		assert_false(lw_wrong);
+		s = stats(f);
+		assert_true(s.used == 0 && s.excess <= s.max_excess);
 		assert_int_equal(percpu_lwbuf_destroy(f), 0);
 	}
 }
@@ -335,9 +442,7 @@ static void store_shared(unsigned i, void *arg)
 static void stores_to_copies_are_kept(void **state)
 {
 	int fd = memfd_create("stores", MFD_CLOEXEC);
-	struct percpu_lwbuf_options o = { .size = sizeof(o),
-					  .flags = PERCPU_LWBUF_WRITABLE,
-					  .max_shared = 4 };
+	struct percpu_lwbuf_options o = { .size = sizeof(o), .flags = PERCPU_LWBUF_WRITABLE };
 	struct percpu_lwbufs *f;
 	uint64_t sum = 0, words[4];
 
@@ -362,12 +467,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_page_has_one_buffer),
 		cmocka_unit_test(buffers_keep_their_pages),
+		cmocka_unit_test(any_number_may_be_in_use),
+		cmocka_unit_test(the_excess_can_be_limited),
+		cmocka_unit_test(only_mapped_windows_are_kept),
 		cmocka_unit_test(bad_calls_are_refused),
+		cmocka_unit_test(pages_beyond_the_end_drive_out_none),
 		cmocka_unit_test(pages_that_were_not_there_may_come),
 		cmocka_unit_test(copies_are_read_again),
-		cmocka_unit_test(who_waits_is_woken),
-		cmocka_unit_test(a_signal_ends_the_wait_that_catches_it),
+		cmocka_unit_test(free_buffers_make_room),
 		cmocka_unit_test(threads_share_buffers),
+		cmocka_unit_test(buffers_grow_while_threads_search),
 		cmocka_unit_test(the_last_one_sees_what_others_stored),
 		cmocka_unit_test(stores_to_copies_are_kept),
 	};

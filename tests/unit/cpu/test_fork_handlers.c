@@ -259,14 +259,13 @@ static struct percpu_lwbufs *one_shared;
 
 static void wait_for_others(enum phase phase)
 {
-	struct percpu_sfbuf_item *b = one_shared->shared->all;
+	struct percpu_sfbuf_item *b = one_shared->shared->block[0];
 	struct percpu_sfbuf *sf;
 	void *p;
 
 	(void)phase;
 	REQUIRE(percpu_objcache_get(one, PERCPU_OBJCACHE_WAIT, &p) == -EDEADLK);
 	REQUIRE(percpu_zone_alloc(one_item, PERCPU_ZONE_WAIT, &p) == -EDEADLK);
-	REQUIRE(percpu_sfbuf_alloc(one_shared, 3, 0, &sf) == -EDEADLK);
 	b->state = PERCPU_SFBUF_FILLING; /* by another thread */
 	REQUIRE(percpu_sfbuf_alloc(one_shared, 2, 0, &sf) == -EDEADLK);
 	b->state = PERCPU_SFBUF_READY;
@@ -277,7 +276,6 @@ static int have_what_there_is(void *arg)
 {
 	struct percpu_objcache_options cache = { .size = sizeof(cache), .limit = 1 };
 	struct percpu_zone_options zone = { .size = sizeof(zone), .limit = 1 };
-	struct percpu_lwbuf_options shared = { .size = sizeof(shared), .max_shared = 1 };
 	int fd = lw_memfd(16, PAGE, true);
 	struct percpu_sfbuf *sf;
 	void *obj, *item;
@@ -286,7 +284,7 @@ static int have_what_there_is(void *arg)
 	(void)arg;
 	REQUIRE(percpu_objcache_create("one", 64, &cache, &one) == 0);
 	REQUIRE(percpu_zone_create("one", 64, &zone, &one_item) == 0);
-	REQUIRE(percpu_lwbuf_create(fd, &shared, &one_shared) == 0);
+	REQUIRE(percpu_lwbuf_create(fd, NULL, &one_shared) == 0);
 	REQUIRE(percpu_objcache_get(one, 0, &obj) == 0);
 	REQUIRE(percpu_zone_alloc(one_item, 0, &item) == 0);
 	REQUIRE(percpu_sfbuf_alloc(one_shared, 2, 0, &sf) == 0);
