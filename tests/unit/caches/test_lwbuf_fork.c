@@ -160,6 +160,36 @@ static int refer_twice(void *arg)
 	return 0;
 }
 
+static int destroy_many(void *arg)
+{
+	struct percpu_sfbuf *b;
+
+	(void)arg;
+	REQUIRE(percpu_sfbuf_alloc(f, 199, 0, &b) == 0);
+	REQUIRE(percpu_sfbuf_alloc(f, 200, 0, &b) == 0);
+	REQUIRE(percpu_lwbuf_destroy(f) == -EBUSY);
+	REQUIRE(percpu_sfbuf_free(f, b) == 0);
+	REQUIRE(percpu_sfbuf_alloc(f, 199, 0, &b) == 0 && percpu_sfbuf_free(f, b) == 0);
+	REQUIRE(percpu_sfbuf_free(f, b) == 0);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+/* More of them than a block has. */
+static void many_references_are_inherited(void **state)
+{
+	struct percpu_sfbuf *b[200];
+
+	(void)state;
+	f = lw_create(lw_memfd(201, PAGE, true), PERCPU_LWBUF_WINDOW, 0, 0);
+	for (unsigned p = 0; p < 200; p++)
+		assert_int_equal(percpu_sfbuf_alloc(f, p, 0, &b[p]), 0);
+	test_in_child(destroy_many, NULL);
+	for (unsigned p = 0; p < 200; p++)
+		assert_int_equal(percpu_sfbuf_free(f, b[p]), 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
 static void references_of_its_own_count(void **state)
 {
 	(void)state;
@@ -174,6 +204,7 @@ int main(void)
 		cmocka_unit_test(what_it_frees_does_not_count),
 		cmocka_unit_test(grandchildren_inherit_from_both),
 		cmocka_unit_test(references_of_its_own_count),
+		cmocka_unit_test(many_references_are_inherited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,6 +399,16 @@ static int free_shared_twice(struct percpu_lwbufs *f)
 	return percpu_sfbuf_free(f, sf);
 }
 
+/* Another page gets another buffer, so that the second free is noticed. */
+static int free_shared_twice_soon(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbuf *sf, *other;
+
+	REQUIRE(percpu_sfbuf_alloc(f, 5, 0, &sf) == 0 && percpu_sfbuf_free(f, sf) == 0);
+	REQUIRE(percpu_sfbuf_alloc(f, 3, 0, &other) == 0);
+	return percpu_sfbuf_free(f, sf);
+}
+
 /* The buffer has had page 5, and then page 3. */
 static int free_shared_twice_later(struct percpu_lwbufs *f)
 {
@@ -486,6 +496,7 @@ static void debug_names_what_is_wrong(void **state)
 		{ ask_after_free, "page 5, generation 1: used after" },
 		{ use_after_free, NULL },
 		{ free_shared_twice, "page 5: has no reference: freed twice" },
+		{ free_shared_twice_soon, "page 5: has no reference: freed twice" },
 		{ free_shared_twice_later, "page 3: has no reference: freed twice" },
 		{ use_shared_after_free, NULL },
 		{ store_unasked, NULL },

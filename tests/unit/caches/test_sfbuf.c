@@ -127,8 +127,10 @@ static void any_number_may_be_in_use(void **state)
 		assert_int_equal(percpu_sfbuf_ref(f, &none), -EINVAL);
 		assert_int_equal(stats(f).fills, MANY);
 		for (unsigned i = 0; i < 3; i++)
-			for (unsigned p = 0; p < MANY; p++)
+			for (unsigned p = 0; p < MANY; p++) {
+				assert_int_equal(percpu_lwbuf_destroy(f), -EBUSY);
 				put(f, b[p]);
+			}
 		assert_int_equal(stats(f).used, 0);
 		assert_int_equal(stats(f).excess, backend == PERCPU_LWBUF_WINDOW ? 3 : 0);
 		for (unsigned p = 0; p < MANY; p++)
