@@ -12,9 +12,12 @@
 static const char *const names[] = { WINDOW, WINDOW_UNKEPT, BOUNCE, AUTO,  DIRECT,
 				     SHARED, MMAP,	    PREAD,  LOCKED };
 
-template <size_t n>
-static void print(const results &r, const char *title, const char *format, const char *column,
-		  const unsigned (&values)[n])
+/* Those that can have several buffers at a time. */
+static const char *const holders[] = { WINDOW, BOUNCE, SHARED, LOCKED };
+
+template <size_t m, size_t n>
+static void print(const results &r, const char *const (&names)[m], const char *title,
+		  const char *format, const char *column, const unsigned (&values)[n])
 {
 	std::vector<std::vector<std::string>> lines(1);
 
@@ -77,9 +80,11 @@ int main(int argc, char **argv)
 	fprintf(stderr, "lwbuf: measuring, for about 4 minutes ...\n");
 	register_ways();
 	all.run();
-	print(all.rows, "Some pages come again, the others do not", HITS, "%u %% hot", rates);
-	print(all.rows, "Pages at random of a working set; 1024 windows may stay", SETS, "%u pages",
-	      sets);
+	print(all.rows, names, "Some pages come again, the others do not", HITS, "%u %% hot",
+	      rates);
+	print(all.rows, names, "Pages at random of a working set; 1024 windows may stay", SETS,
+	      "%u pages", sets);
+	print(all.rows, holders, "So many buffers at a time, of 1024 pages", HELD, "%u held", held);
 	add_aims(all);
 	all.print_sections();
 	return all.finish();

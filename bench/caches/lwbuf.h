@@ -18,11 +18,16 @@ constexpr unsigned hot = 256;
 /* Numbers of pages that are accessed at random. */
 constexpr unsigned sets[] = { 64, 512, 1024, 2048, 8192 };
 
+/* Buffers that a thread has at a time, of 1024 pages. */
+constexpr unsigned held[] = { 16, 300, 1000 };
+constexpr unsigned held_of = 1024;
+
 /* Windows that may stay mapped. */
 constexpr unsigned excess = 1024;
 
 #define HITS "%s, %u %% of accesses hot"
 #define SETS "%s, one of %u pages"
+#define HELD "%s, %u held"
 
 #define WINDOW "window"
 #define WINDOW_UNKEPT "window, unmapped by the free"

@@ -62,6 +62,7 @@ static int large_file()
 }
 
 template <percpu_lwbuf_backend backend, unsigned keep> struct lwbuf {
+	typedef percpu_lwbuf handle;
 	percpu_lwbufs *f;
 
 	lwbuf()
@@ -77,20 +78,33 @@ template <percpu_lwbuf_backend backend, unsigned keep> struct lwbuf {
 		if (keep == 0)
 			must(percpu_lwbuf_set_max_excess(f, 0), "max_excess");
 	}
+	void get(uint64_t page, handle &b)
+	{
+		if (int e = percpu_lwbuf_alloc(f, page, 0, &b); e != 0)
+			must(e, "a buffer");
+	}
+	static uint64_t word(const handle &b)
+	{
+		return *static_cast<uint64_t *>(percpu_lwbuf_kva(&b));
+	}
+	void put(handle &b)
+	{
+		percpu_lwbuf_free(f, &b);
+	}
 	uint64_t access(uint64_t page)
 	{
 		percpu_lwbuf b;
-		uint64_t word;
+		uint64_t first;
 
-		if (int e = percpu_lwbuf_alloc(f, page, 0, &b); e != 0)
-			must(e, "a buffer");
-		word = *static_cast<uint64_t *>(percpu_lwbuf_kva(&b));
-		percpu_lwbuf_free(f, &b);
-		return word;
+		get(page, b);
+		first = word(b);
+		put(b);
+		return first;
 	}
 };
 
 struct sfbuf {
+	typedef percpu_sfbuf *handle;
 	percpu_lwbufs *f;
 
 	sfbuf()
@@ -102,16 +116,28 @@ struct sfbuf {
 		o.max_excess = excess;
 		must(percpu_lwbuf_create(file(), &o, &f), "buffers of a file");
 	}
+	void get(uint64_t page, handle &b)
+	{
+		if (int e = percpu_sfbuf_alloc(f, page, 0, &b); e != 0)
+			must(e, "a shared buffer");
+	}
+	static uint64_t word(handle b)
+	{
+		return *static_cast<uint64_t *>(percpu_sfbuf_kva(b));
+	}
+	void put(handle b)
+	{
+		percpu_sfbuf_free(f, b);
+	}
 	uint64_t access(uint64_t page)
 	{
 		percpu_sfbuf *b;
-		uint64_t word;
+		uint64_t first;
 
-		if (int e = percpu_sfbuf_alloc(f, page, 0, &b); e != 0)
-			must(e, "a shared buffer");
-		word = *static_cast<uint64_t *>(percpu_sfbuf_kva(b));
-		percpu_sfbuf_free(f, b);
-		return word;
+		get(page, b);
+		first = word(b);
+		put(b);
+		return first;
 	}
 };
 
@@ -151,6 +177,7 @@ struct locked_table {
 		char *at;
 		std::list<entry *>::iterator place; /* if there are no references */
 	};
+	typedef entry *handle;
 	std::mutex lock;
 	std::unordered_map<uint64_t, std::unique_ptr<entry>> table;
 	std::list<entry *> unused;
@@ -190,13 +217,21 @@ struct locked_table {
 		if (--e->refs == 0)
 			e->place = unused.insert(unused.end(), e);
 	}
+	void get(uint64_t page, handle &e)
+	{
+		e = get(page);
+	}
+	static uint64_t word(handle e)
+	{
+		return *reinterpret_cast<uint64_t *>(e->at);
+	}
 	uint64_t access(uint64_t page)
 	{
 		entry *e = get(page);
-		uint64_t word = *reinterpret_cast<uint64_t *>(e->at);
+		uint64_t first = word(e);
 
 		put(e);
-		return word;
+		return first;
 	}
 };
 
@@ -264,6 +299,43 @@ template <class C> static void run(benchmark::State &state, C &c, const pattern 
 	state.counters["ops"] = double(state.iterations()) * batch;
 }
 
+/* Allocate so many buffers, load a word of each, and free them. */
+template <class C>
+static void run_held(benchmark::State &state, C &c, const pattern &way, unsigned number)
+{
+	const auto &order = way.orders[state.thread_index()];
+	std::vector<typename C::handle> buffers(number);
+	pinned here(unsigned(state.thread_index()));
+	unsigned at = 0;
+
+	percpu_seq_attach();
+	for (auto _ : state) {
+		for (unsigned i = 0; i < number; i++)
+			c.get(order[(at + i) % steps], buffers[i]);
+		for (unsigned i = 0; i < number; i++) {
+			if (C::word(buffers[i]) != order[(at + i) % steps])
+				must(-EIO, "the right page");
+			c.put(buffers[i]);
+		}
+		at = (at + number) % steps;
+	}
+	state.counters["ops"] = double(state.iterations()) * number;
+}
+
+template <class C> static void measure_held(const char *name, std::shared_ptr<pattern> way)
+{
+	for (unsigned number : held)
+		for (int threads = 1; threads <= 2; threads++) {
+			auto c = std::make_shared<C>();
+
+			benchmark::RegisterBenchmark(text(HELD, name, number).c_str(),
+						     [c, way, number](benchmark::State &state) {
+							     run_held(state, *c, *way, number);
+						     })
+				->Threads(threads);
+		}
+}
+
 /* Each figure has its own contender: no other contender or thread fills its table. */
 template <class C> static void add(const std::string &name, std::shared_ptr<pattern> way)
 {
@@ -303,4 +375,9 @@ void register_ways()
 	measure<map_each>(MMAP);
 	measure<read_each>(PREAD);
 	measure<locked_table>(LOCKED);
+	auto way = std::make_shared<pattern>(pattern{ { one_of(held_of, 0), one_of(held_of, 1) } });
+	measure_held<lwbuf<PERCPU_LWBUF_WINDOW, 1>>(WINDOW, way);
+	measure_held<lwbuf<PERCPU_LWBUF_BOUNCE, 1>>(BOUNCE, way);
+	measure_held<sfbuf>(SHARED, way);
+	measure_held<locked_table>(LOCKED, way);
 }
