@@ -46,12 +46,11 @@ struct percpu_sfbuf {
  *
  * Returns 0, or
  *	-EINVAL	a NULL, or unknown flags
- *	-ERANGE	the file has no byte of the page, or it is beyond the first 2^40 - 1 pages
  *	-ENOMEM	no memory or address space, too many mappings (vm.max_map_count), or 2^20 - 1
  *		windows of the file in use, even after the library has unmapped free buffers
  *	-EDEADLK	the call would wait in a handler of pthread_atfork() for which all other
  *		threads wait (docs/cpu/process.md)
- *	-EACCES, -EPERM, -EIO and others as percpu_lwbuf_alloc(). -EPERM also with
+ *	-ERANGE, -EACCES, -EPERM, -EIO and others as percpu_lwbuf_alloc(). -EPERM also with
  *		PERCPU_LWBUF_AUTO and without PERCPU_SFBUF_WRITE
  *
  * Progress: the call waits for another thread that is mapping or reading the same page.

@@ -117,27 +117,23 @@ static struct percpu_window *keep_buffer(struct percpu_lwbufs *f, struct percpu_
 	return percpu_sfbufs_detach(s, b);
 }
 
-/* Unmap kept buffers, the oldest first, until so many are left. Return whether there were more. */
-static bool unmap_kept(struct percpu_lwbufs *f, size_t most)
+/* Unmap the kept buffer that was freed longest ago. Return false if there are no more than `most`.
+ */
+static bool unmap_oldest(struct percpu_lwbufs *f, size_t most)
 {
 	struct percpu_sfbufs *s = f->shared;
 	struct percpu_window *w = NULL;
 	struct percpu_sfbuf_item *b;
-	bool any = false;
 
-	do {
-		close_window(f, w);
-		w = NULL;
-		percpu_sfbufs_lock(s);
-		if (s->kept.items > most) {
-			b = s->kept.oldest;
-			percpu_sfbufs_remove(&s->kept, b);
-			w = percpu_sfbufs_detach(s, b);
-			any = true;
-		}
-		percpu_sfbufs_unlock(s);
-	} while (w != NULL);
-	return any;
+	percpu_sfbufs_lock(s);
+	if (s->kept.items > most) {
+		b = s->kept.oldest;
+		percpu_sfbufs_remove(&s->kept, b);
+		w = percpu_sfbufs_detach(s, b);
+	}
+	percpu_sfbufs_unlock(s);
+	close_window(f, w);
+	return w != NULL;
 }
 
 /* Free the last reference, under the lock. Return false if the word has changed: another thread
@@ -249,9 +245,11 @@ static int open_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	size_t kept = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED);
 	int e = percpu_window_open(f, page, ret);
 
-	if (e == -ENOMEM && unmap_kept(f, kept / 2))
-		e = percpu_window_open(f, page, ret);
-	return e;
+	if (e != -ENOMEM || !unmap_oldest(f, kept / 2))
+		return e;
+	while (unmap_oldest(f, kept / 2))
+		;
+	return percpu_window_open(f, page, ret);
 }
 
 /* Bring the page into the buffer. No other thread uses its window. */
@@ -398,7 +396,8 @@ int percpu_sfbuf_set_max_excess(struct percpu_lwbufs *f, size_t n)
 	percpu_sfbufs_lock(f->shared);
 	__atomic_store_n(&f->shared->max_excess, n, __ATOMIC_RELAXED);
 	percpu_sfbufs_unlock(f->shared);
-	(void)unmap_kept(f, n);
+	while (unmap_oldest(f, n))
+		;
 	return 0;
 }
 
