@@ -46,11 +46,13 @@ alone()
 	done
 }
 
-# together COMPILER STD: all headers in one unit.
+# together COMPILER STD: all headers in one unit, but for DragonFly's sf_buf, whose names FreeBSD has
+# for other functions.
 together()
 {
 	speak "$2"
-	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/}*.h >all.h
+	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/}*.h |
+		grep -v dragonfly/sfbuf >all.h
 	"$1" "${strictest[@]}" -O2 "${include[@]}" -include ./all.h -fsyntax-only /dev/null
 }
 

@@ -578,6 +578,27 @@ static void who_is_not_the_last_hears_of_no_error(void **state)
 	finish();
 }
 
+static void get_what_has_come(void)
+{
+	assert_int_equal(ftruncate(f->fd, (off_t)(65 * PAGE)), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 64, 0, &other), 0);
+}
+
+/* A buffer could not be filled, and has a reference still. Who asks for its page gets another. */
+static void a_failure_is_no_page(void **state)
+{
+	struct percpu_sfbuf *b = NULL;
+
+	(void)state;
+	setup(8, true);
+	call_at("sfbuf: to be written back", get_what_has_come);
+	assert_int_equal(percpu_sfbuf_alloc(f, 64, 0, &b), -ERANGE);
+	assert_null(b);
+	assert_int_equal(percpu_sfbuf_length(other), PAGE);
+	assert_int_equal(percpu_sfbuf_free(f, other), 0);
+	finish();
+}
+
 static void free_shared(void)
 {
 	freed = percpu_sfbuf_free(f, shared);
@@ -782,6 +803,7 @@ int main(void)
 		cmocka_unit_test(a_block_may_not_be_seen_yet),
 		cmocka_unit_test(windows_may_be_used_up),
 		cmocka_unit_test(the_page_is_named_amid_a_free),
+		cmocka_unit_test(a_failure_is_no_page),
 		cmocka_unit_test(the_limit_may_be_lowered_meanwhile),
 		cmocka_unit_test(allocations_are_counted_beyond_32_bits),
 		cmocka_unit_test(a_buffer_may_change_its_page),
