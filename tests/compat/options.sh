@@ -39,7 +39,8 @@ macros()
 		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint sys/types
 		cat names.h
 		for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h; do
-			echo "#include \"$header\""
+			# Its names are those of FreeBSD's sf_buf.h.
+			[[ $header == */dragonfly/sfbuf.h ]] || echo "#include \"$header\""
 		done
 		cat <<-'EOF'
 		static PERCPU_COUNTER_DEFINE(first);
