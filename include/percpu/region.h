@@ -238,6 +238,40 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_alloc(struct percpu_region *r, si
 PERCPU_API int percpu_region_free(struct percpu_region *r, void *cell, size_t size);
 
 /**
+ * Return to the system every page that holds no cell in use: in private memory, and in a file for
+ * all processes that share it. Cells in use keep what they hold, and other threads and processes
+ * may count and allocate meanwhile. A private chunk of 64 KiB per lane without cells keeps no
+ * memory; in a file its header stays, and each process keeps a page for it.
+ *
+ * Returns how many bytes of the lanes are free, also if they were never touched; 0 if nothing is
+ * returned: r is NULL or was opened to read, or its memory is the program's, or another process
+ * has held the lock for a second. Pages stay that the kernel does not take: locked ones (mlock(2)),
+ * and those of a file system without holes (fallocate(2), FALLOC_FL_PUNCH_HOLE).
+ *
+ * If the process is killed meanwhile, some pages were returned, and others were not.
+ *
+ * Context: any thread, not a signal handler; not a cancellation point.
+ * Progress: it takes the locks of percpu_region_alloc(), for one chunk at a time, and makes a
+ * system call for each run of free cells of each lane.
+ */
+PERCPU_API size_t percpu_region_reclaim(struct percpu_region *r);
+
+/**
+ * Return to the system all memory of this process that the library can do without: the free items
+ * of all zones and object caches, free windows and buffers of lwbuf.h and sfbuf.h, and the pages
+ * that percpu_region_reclaim() returns, of all regions of the process. Then let malloc() return
+ * what it has free (malloc_trim(3), where libc has it), because handles were allocated by it.
+ * docs/recipes.md calls this on memory pressure.
+ *
+ * It calls destructors of zones and object caches, which may call this library.
+ *
+ * Context: any thread, not a signal handler; not a cancellation point.
+ * Progress: as percpu_region_reclaim(), for one region after the other. A call that destroys a
+ * zone, a cache, a file's windows or a region meanwhile waits until this one has done with it.
+ */
+PERCPU_API void percpu_reclaim(void);
+
+/**
  * Return the key of a cell: its place in the region, the same number in every process. A process
  * gives the key to another process, where percpu_region_at() turns it into an address. Returns 0
  * if the pointer is not in r.

@@ -80,6 +80,9 @@ struct percpu_zone {
 	uint64_t room PERCPU_ALIGNED_WORD; /* the pool's room */
 };
 
+/** Empty the arrays and the depot of a zone. */
+void percpu_zone_drain(struct percpu_zone *z);
+
 /** The source of a zone's items. */
 extern const struct percpu_pool_backend percpu_zone_backend;
 

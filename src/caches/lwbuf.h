@@ -95,6 +95,9 @@ void percpu_window_pool_fini(struct percpu_window_pool *p);
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
 void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w);
 
+/** Return the memory of free bounce buffers to the system. */
+void percpu_window_discard(struct percpu_lwbufs *f);
+
 /** Return the window with that id, in the blocks of its pool. */
 static inline struct percpu_window *percpu_window_at(struct percpu_window *const *blocks,
 						     uint32_t id)
@@ -261,7 +264,14 @@ void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_win
 /** Return whether wanted has been created and not yet destroyed. */
 bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted);
 
+/** Unmap the windows of all files that are not in use, and return the memory of free bounce
+ *  buffers to the system. */
+void percpu_lwbufs_reclaim(void);
+
 /* sfbuf.c */
+
+/** Give up the windows of shared buffers that have no reference. */
+void percpu_sfbufs_reclaim(struct percpu_lwbufs *f);
 
 int percpu_sfbufs_create(size_t max_excess, struct percpu_sfbufs **ret);
 

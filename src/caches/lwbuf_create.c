@@ -264,6 +264,19 @@ bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted)
 	return f != NULL;
 }
 
+/* The lock of the list keeps the files from being destroyed meanwhile. */
+void percpu_lwbufs_reclaim(void)
+{
+	percpu_mutex_lock(&lwbufs_lock);
+	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
+		percpu_sfbufs_reclaim(f);
+		if (f->maps)
+			(void)percpu_window_drain(f, 0);
+		percpu_window_discard(f);
+	}
+	percpu_mutex_unlock(&lwbufs_lock);
+}
+
 int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
 {
 	struct percpu_lwbufs **p = &lwbufs;

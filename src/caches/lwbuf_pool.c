@@ -184,6 +184,14 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 	return e;
 }
 
+void percpu_window_discard(struct percpu_lwbufs *f)
+{
+	percpu_mutex_lock(&f->lock);
+	for (struct percpu_window *w = f->bounces.first; w != NULL; w = w->next)
+		(void)madvise(w->at, f->size, MADV_DONTNEED);
+	percpu_mutex_unlock(&f->lock);
+}
+
 /* Windows */
 
 /* page is at most MAX_PAGE, or was read, so that its byte offset does not overflow. */

@@ -122,7 +122,13 @@ static size_t unmake_objects(void *owner, void *const *items, size_t n)
 	return n;
 }
 
-static const struct percpu_pool_backend objcache_backend = { make_object, unmake_objects };
+static void reclaim_objects(void *owner)
+{
+	(void)percpu_objcache_reclaim(&((struct object_cache *)owner)->pub);
+}
+
+static const struct percpu_pool_backend objcache_backend = { make_object, unmake_objects,
+							     reclaim_objects };
 
 /* Creation */
 
@@ -216,14 +222,20 @@ int percpu_objcache_create(const char *name, size_t size, const struct percpu_ob
 
 int percpu_objcache_destroy(struct percpu_objcache *oc)
 {
+	struct percpu_pins *pins = oc != NULL ? &objcache_of(oc)->pool.pins : NULL;
 	int state, e = 0;
 
 	if (oc == NULL)
 		return 0;
+	if (percpu_thread_is_in_call(pins))
+		return -EBUSY; /* percpu_reclaim() has called its destructor */
 	state = percpu_defer_cancel();
+	percpu_pins_close(pins);
 	percpu_pool_drain(&objcache_of(oc)->pool, SIZE_MAX);
 	if (__atomic_load_n(&objcache_of(oc)->pool.taken, __ATOMIC_ACQUIRE) != 0)
 		e = -EBUSY;
+	if (e != 0)
+		percpu_pins_open(pins);
 	else
 		free_objcache(objcache_of(oc));
 	percpu_restore_cancel(state);

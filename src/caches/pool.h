@@ -50,6 +50,8 @@ struct percpu_pool_backend {
 	/** Unmake n items. Returns how many were unmade; the others are lost, and count as
 	 *  taken. */
 	size_t (*unmake)(void *owner, void *const *items, size_t n);
+	/** Unmake all free items, for percpu_reclaim(). */
+	void (*reclaim)(void *owner);
 };
 
 struct percpu_waiter;
@@ -82,13 +84,19 @@ struct percpu_pool {
 	/* under the lock */
 	pthread_mutex_t lock;
 	struct percpu_waiter *first, *last;
-	struct percpu_pool *next; /* under the process lock */
+	/* under the process lock */
+	struct percpu_pool *next;
+	struct percpu_pins pins;
 };
 
 /** Initialize a pool from the fields that are set. room may be anywhere. percpu_pool_fini() also
  *  cleans up these fields if percpu_pool_init() was not called. */
 void percpu_pool_init(struct percpu_pool *p, uint64_t *room);
 void percpu_pool_fini(struct percpu_pool *p);
+
+/** Pin the next pool of the process, and unpin this one; NULL: pin the first one. Returns NULL if
+ *  there is none. */
+struct percpu_pool *percpu_pool_pin_next(struct percpu_pool *p);
 
 /** Get an item. Before it fails it searches the depot and all arrays. Returns 0, -ENOSPC at the
  *  limit, or the error of the backend. */

@@ -62,6 +62,20 @@ void percpu_pool_fini(struct percpu_pool *p)
 	percpu_depot_fini(&p->depot);
 }
 
+struct percpu_pool *percpu_pool_pin_next(struct percpu_pool *p)
+{
+	struct percpu_pool *next;
+
+	percpu_process_lock();
+	next = p != NULL ? p->next : pools;
+	while (next != NULL && !percpu_pins_add(&next->pins))
+		next = next->next;
+	if (p != NULL)
+		percpu_pins_remove(&p->pins);
+	percpu_process_unlock();
+	return next;
+}
+
 /* Set room. The caller holds the lock. */
 static void set_room(struct percpu_pool *p)
 {
@@ -233,11 +247,13 @@ static void pool_unlock_all(void)
 		percpu_mutex_unlock(&p->lock);
 }
 
-/* Empty the queue: the waiting threads are in the parent. */
+/* Empty the queue: the waiting threads are in the parent. So are the threads that have pinned the
+ * pool, unless this one is among them, and forks in a destructor. */
 static void pool_mend_in_child(void)
 {
 	for (struct percpu_pool *p = pools; p != NULL; p = p->next) {
 		p->first = p->last = NULL;
+		p->pins.threads = percpu_thread_is_in_call(&p->pins);
 		__atomic_store_n(&p->waiters, 0, __ATOMIC_RELAXED);
 		set_room(p);
 	}

@@ -136,6 +136,14 @@ static bool unmap_oldest(struct percpu_lwbufs *f, size_t most)
 	return w != NULL;
 }
 
+void percpu_sfbufs_reclaim(struct percpu_lwbufs *f)
+{
+	size_t n = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED);
+
+	while (n-- > 0 && unmap_oldest(f, 0))
+		;
+}
+
 /* Free the last reference, under the lock. Return false if the word has changed: another thread
  * has, or had, a reference meanwhile, and may have stored to the page. */
 static bool give_last(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b, uint64_t refs,

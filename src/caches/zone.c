@@ -67,6 +67,8 @@ static int make_parts(struct percpu_zone *z, const struct percpu_zone_options *o
 	if (o->region == NULL) {
 		e = percpu_region_create(NULL, &z->region);
 		z->own = e == 0;
+		if (e == 0)
+			percpu_region_keep(z->region); /* its pages may hold poison */
 	}
 	if (e == 0)
 		e = percpu_counter_create(&z->requests);
@@ -138,9 +140,12 @@ int percpu_zone_destroy(struct percpu_zone *z)
 {
 	if (z == NULL)
 		return 0;
+	percpu_pins_close(&z->pool.pins);
 	(void)percpu_pool_drain(&z->pool, SIZE_MAX);
-	if (__atomic_load_n(&z->pool.taken, __ATOMIC_ACQUIRE) != 0)
+	if (__atomic_load_n(&z->pool.taken, __ATOMIC_ACQUIRE) != 0) {
+		percpu_pins_open(&z->pool.pins);
 		return -EBUSY;
+	}
 	free_zone(z);
 	return 0;
 }
@@ -193,14 +198,19 @@ void percpu_zone_set_limit(struct percpu_zone *z, size_t limit)
 	percpu_pool_set_limit(&z->pool, limit);
 }
 
+void percpu_zone_drain(struct percpu_zone *z)
+{
+	(void)percpu_pool_drain(&z->pool, SIZE_MAX);
+	percpu_depot_trim(&z->pool.depot);
+}
+
 size_t percpu_zone_reclaim(struct percpu_zone *z)
 {
 	size_t bytes;
 
 	if (z == NULL)
 		return 0;
-	(void)percpu_pool_drain(&z->pool, SIZE_MAX);
-	percpu_depot_trim(&z->pool.depot);
+	percpu_zone_drain(z);
 	if (z->check != NULL)
 		percpu_zone_check_reclaim(z->check, true);
 	PERCPU_STEP("zone: poison forgotten");

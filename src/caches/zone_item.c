@@ -33,7 +33,18 @@ static size_t to_region(void *owner, void *const *items, size_t n)
 	return percpu_region_free_many(z->region, items, n, z->size);
 }
 
-const struct percpu_pool_backend percpu_zone_backend = { from_region, to_region };
+/* percpu_reclaim() reclaims a region that is not the zone's. */
+static void reclaim_items(void *owner)
+{
+	struct percpu_zone *z = owner;
+
+	if (z->own)
+		(void)percpu_zone_reclaim(z);
+	else
+		percpu_zone_drain(z);
+}
+
+const struct percpu_pool_backend percpu_zone_backend = { from_region, to_region, reclaim_items };
 
 static const char *explain_failure(const struct percpu_zone *z, int e)
 {

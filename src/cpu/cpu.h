@@ -184,6 +184,27 @@ struct percpu_fork_part {
 /** Register the part: each later fork calls its functions. Constructors call this. */
 void percpu_fork_register(enum percpu_fork_order order, const struct percpu_fork_part *part);
 
+/* pins.c */
+
+/** How many threads use an object of a list that the process lock protects. */
+struct percpu_pins {
+	uint32_t threads; /* a futex */
+	bool closed;	  /* the object is about to be destroyed */
+};
+
+/** Keep the object from being destroyed and from leaving its list. Returns false if it is about to
+ *  be destroyed. The caller has the process lock. */
+bool percpu_pins_add(struct percpu_pins *p);
+
+/** Undo percpu_pins_add(). The caller has the process lock. */
+void percpu_pins_remove(struct percpu_pins *p);
+
+/** Let no thread pin the object from now on, and wait until none does. */
+void percpu_pins_close(struct percpu_pins *p);
+
+/** Undo percpu_pins_close(). */
+void percpu_pins_open(struct percpu_pins *p);
+
 /* boot.c */
 
 /** Store a number that identifies this boot of the machine; 0 if the kernel's own file cannot be

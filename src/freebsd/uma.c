@@ -172,6 +172,11 @@ int percpu_freebsd_zone_set_max(struct uma_zone *zone, int nitems)
 	return nitems;
 }
 
+void percpu_freebsd_zone_reclaim(struct uma_zone *zone)
+{
+	(void)percpu_zone_reclaim(zone->items);
+}
+
 int percpu_freebsd_zone_max(struct uma_zone *zone)
 {
 	struct percpu_zone_stats s;

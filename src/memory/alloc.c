@@ -19,10 +19,13 @@
 
 struct percpu_chunk *percpu_region_chunk(const struct percpu_region *r, const void *cell)
 {
+	struct percpu_chunk *k;
+
 	if ((uintptr_t)cell - (uintptr_t)r->first->base < r->lane_size)
 		return r->first;
 	/* A region of other geometry has only one chunk. */
-	return r->lane_size == PERCPU_LANE_SIZE ? percpu_region_lookup(r, cell) : NULL;
+	k = r->lane_size == PERCPU_LANE_SIZE ? percpu_region_lookup(r, cell) : NULL;
+	return k != NULL && percpu_chunk_is_committed(k) ? k : NULL;
 }
 
 static size_t units_of(const struct percpu_chunk *k, size_t size)
@@ -121,22 +124,6 @@ void percpu_region_free_there(struct percpu_chunk *k, size_t offset)
 		k->hint = first;
 }
 
-static size_t reclaim_chunk(struct percpu_chunk *k)
-{
-	size_t end = k->lane_size / k->unit, first, last, bytes = 0;
-
-	for (first = 0; first < end; first = last + 1) {
-		for (last = first; last < end && !is_used(k, last); last++)
-			;
-		if (last > first) {
-			PERCPU_STEP("region: free cells found");
-			percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
-			bytes += (last - first) * k->unit * (2 * (size_t)k->cpus + 1);
-		}
-	}
-	return bytes;
-}
-
 /* What to allocate. */
 struct want {
 	size_t size;
@@ -159,7 +146,7 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
 		return -ENOENT;
 	e = percpu_chunk_reserve(k, first * k->unit, w->cpu_size, w->size);
 	if (e != 0) {
-		(void)reclaim_chunk(k); /* give back the pages reserved before the failure */
+		(void)percpu_chunk_reclaim(k); /* give back the pages reserved before the failure */
 		return e;
 	}
 	*ret = k->base + first * k->unit;
@@ -173,13 +160,15 @@ static int alloc_in(struct percpu_chunk *k, const struct want *w, void **ret)
  * full, because the file has bits there. The caller has both locks. */
 static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, size_t n, void **ret)
 {
+	struct percpu_chunk *k;
 	bool disk_full = false;
 	size_t got = 0;
 	int e = 0;
 
 	for (uint32_t i = r->n; e == 0 && got < n && i-- > 0;) {
-		while (e == 0 && got < n) {
-			e = alloc_in(r->chunks->at[i], w, &ret[got]);
+		k = r->chunks->at[i];
+		while (percpu_chunk_is_committed(k) && e == 0 && got < n) {
+			e = alloc_in(k, w, &ret[got]);
 			got += e == 0;
 		}
 		disk_full |= e == -ENOSPC;
@@ -193,15 +182,15 @@ static ssize_t alloc_anywhere(struct percpu_region *r, const struct want *w, siz
 	/* A disk that has no room for the cells has none for another chunk. */
 	if (!percpu_region_has_default_lanes(r) || disk_full)
 		return -ENOSPC;
-	e = percpu_region_grow(r);
+	e = percpu_region_grow(r, &k);
 	while (e == 0 && got < n) {
-		e = alloc_in(r->chunks->at[r->n - 1], w, &ret[got]);
+		e = alloc_in(k, w, &ret[got]);
 		got += e == 0;
 	}
 	return got > 0 ? (ssize_t)got : e == -ENOENT ? -EBADMSG : e;
 }
 
-static void unlock_region(struct percpu_region *r, struct percpu_robust *h)
+void percpu_region_unlock_both(struct percpu_region *r, struct percpu_robust *h)
 {
 	percpu_process_unlock();
 	if (r->shared)
@@ -223,7 +212,7 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h)
 	if (e == 0)
 		percpu_creation_recover(r);
 	else
-		unlock_region(r, h);
+		percpu_region_unlock_both(r, h);
 	return e;
 }
 
@@ -256,7 +245,7 @@ static ssize_t alloc_cells(struct percpu_region *r, const struct want *w, size_t
 	if (got != 0)
 		return got;
 	got = alloc_anywhere(r, w, n, ret);
-	unlock_region(r, &h);
+	percpu_region_unlock_both(r, &h);
 	return got;
 }
 
@@ -302,7 +291,7 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
 	if (got == 0)
 		got = alloc_anywhere(r, &w, 1, ret);
 	if (got < 0)
-		unlock_region(r, h);
+		percpu_region_unlock_both(r, h);
 	else
 		percpu_process_unlock();
 	return got < 0 ? (int)got : 0;
@@ -312,7 +301,7 @@ void percpu_region_unlock(struct percpu_region *r, struct percpu_robust *h)
 {
 	percpu_process_lock();
 	percpu_creation_recover(r);
-	unlock_region(r, h);
+	percpu_region_unlock_both(r, h);
 }
 
 static int free_one(struct percpu_region *r, const void *cell, size_t size, uint64_t timeout_ns)
@@ -433,17 +422,4 @@ void *percpu_region_at(struct percpu_region *r, uint64_t key, size_t size)
 	if (r != NULL && size != 0)
 		(void)percpu_region_attach(r, key, PERCPU_KIND_CELL, size, 1, &cell);
 	return cell;
-}
-
-size_t percpu_region_reclaim(struct percpu_region *r)
-{
-	struct percpu_robust h;
-	size_t bytes = 0;
-
-	if (!r->writable || r->memory != NULL || percpu_region_lock(r, &h) != 0)
-		return 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		bytes += reclaim_chunk(r->chunks->at[i]);
-	unlock_region(r, &h);
-	return bytes;
 }

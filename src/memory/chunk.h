@@ -11,9 +11,11 @@
 
 /* chunk.c: one mapping of lanes, and the arithmetic on them */
 
-/** A chunk as this process has mapped it. After that, only hint changes. */
+/** A chunk as this process has mapped it. After that, only hint changes, unless the chunk is
+ *  decommitted: then all fields are 0. */
 struct percpu_chunk {
-	const struct percpu_chunk *self; /* its own address: tells a chunk from other memory */
+	/* its own address: tells a chunk from other memory; NULL: the chunk is decommitted. Atomic */
+	const struct percpu_chunk *self;
 	struct percpu_region *region;
 	struct percpu_header *header;
 	char *base; /* lane 0 */
@@ -26,6 +28,12 @@ struct percpu_chunk {
 	bool shared;	 /* the chunk is in a file */
 	size_t map_size; /* bytes, this struct included; 0: in memory of the program */
 };
+
+/** Return the header of a chunk, which may be decommitted. */
+static inline struct percpu_header *percpu_chunk_header(struct percpu_chunk *k)
+{
+	return (struct percpu_header *)((char *)k + PERCPU_HEAD);
+}
 
 /** Order all accesses before the call against all that follow. GCC refuses
  *  __atomic_thread_fence() where it compiles for ThreadSanitizer. */
@@ -73,6 +81,20 @@ void percpu_chunk_unmap(struct percpu_chunk *k);
 
 /** Keep the addresses of a mapped chunk, but let no access to them succeed. Its struct stays. */
 void percpu_chunk_bar(struct percpu_chunk *k);
+
+/** Return whether the chunk has memory, as it has from the beginning until it is decommitted. */
+static inline bool percpu_chunk_is_committed(const struct percpu_chunk *k)
+{
+	return __atomic_load_n(&k->self, __ATOMIC_ACQUIRE) != NULL;
+}
+
+/** Return all memory of a private chunk to the system, its header and its struct included. The
+ *  chunk has no cell in use, and it keeps its addresses. Returns false if the kernel refuses that,
+ *  because the memory is locked: the chunk then stays committed. */
+bool percpu_chunk_decommit(struct percpu_chunk *k);
+
+/** Make a decommitted chunk with the geometry of t usable again, but for its header. */
+void percpu_chunk_commit(const struct percpu_chunk *t, struct percpu_chunk *k);
 
 /** Make a private chunk in memory of the program, and fill that with zeros. */
 struct percpu_chunk *percpu_chunk_init_in(const struct percpu_chunk *t, void *memory);

@@ -123,7 +123,27 @@ int percpu_region_append_image(struct percpu_region *r)
 	return e != 0 ? e : percpu_region_append_spare(r);
 }
 
-int percpu_region_grow(struct percpu_region *r)
+void percpu_region_commit(struct percpu_region *r, uint32_t index)
+{
+	struct percpu_chunk t;
+
+	describe(r, index, &t);
+	percpu_chunk_commit(&t, r->chunks->at[index]);
+}
+
+/* Commit a chunk that was decommitted. Return NULL if there is none. */
+static struct percpu_chunk *recommit(struct percpu_region *r)
+{
+	for (uint32_t i = 0; !r->shared && i < r->n; i++)
+		if (!percpu_chunk_is_committed(r->chunks->at[i])) {
+			percpu_region_commit(r, i);
+			return r->chunks->at[i];
+		}
+	return NULL;
+}
+
+/* Make another chunk. */
+static int add_chunk(struct percpu_region *r)
 {
 	int e = map_next(r);
 
@@ -135,6 +155,16 @@ int percpu_region_grow(struct percpu_region *r)
 		e = percpu_region_append_spare(r);
 	if (e == 0)
 		__atomic_store_n(&r->first->header->chunks, r->n, __ATOMIC_RELEASE);
+	return e;
+}
+
+int percpu_region_grow(struct percpu_region *r, struct percpu_chunk **ret)
+{
+	struct percpu_chunk *k = recommit(r);
+	int e = k != NULL ? percpu_chunk_format(k) : add_chunk(r);
+
+	if (e == 0)
+		*ret = k != NULL ? k : r->chunks->at[r->n - 1];
 	return e;
 }
 

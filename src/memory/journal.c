@@ -38,11 +38,14 @@ static void apply(struct percpu_chunk *k)
 	__atomic_store_n(&j->turn, (j->turn | 1) + 1, __ATOMIC_RELEASE);
 }
 
+/* The chunk may be decommitted while a thread that recovers journals looks at it. Its header has
+ * zeros then, and its struct has no address of it. */
 static int lock_journal(struct percpu_chunk *k, struct percpu_robust *h, uint64_t timeout_ns)
 {
-	int e = percpu_robust_lock(h, &k->header->journal_lock, timeout_ns);
+	struct percpu_header *header = percpu_chunk_header(k);
+	int e = percpu_robust_lock(h, &header->journal_lock, timeout_ns);
 
-	if (e == 0 && (k->header->journal.turn & 1))
+	if (e == 0 && (header->journal.turn & 1))
 		apply(k); /* the last lock holder was killed */
 	return e;
 }
@@ -64,8 +67,9 @@ int percpu_journal_recover(struct percpu_chunk *k, uint64_t timeout_ns)
 	struct percpu_robust h;
 	int e;
 
-	if (!(__atomic_load_n(&k->header->journal.turn, __ATOMIC_ACQUIRE) & 1))
+	if (!(__atomic_load_n(&percpu_chunk_header(k)->journal.turn, __ATOMIC_ACQUIRE) & 1))
 		return 0;
+	PERCPU_STEP("journal: to be recovered");
 	e = lock_journal(k, &h, timeout_ns);
 	if (e == 0)
 		percpu_robust_unlock(&h);

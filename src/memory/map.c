@@ -65,11 +65,11 @@ static struct percpu_chunk *introduce(const struct percpu_chunk *t, char *at, si
 	struct percpu_chunk *k = (struct percpu_chunk *)at;
 
 	*k = *t;
-	k->self = k;
-	k->header = (struct percpu_header *)(at + PERCPU_HEAD);
+	k->header = percpu_chunk_header(k);
 	k->base = at + 2 * PERCPU_HEAD;
 	k->map_size = size;
 	k->unit = percpu_unit(k->lane_size);
+	__atomic_store_n(&k->self, k, __ATOMIC_RELEASE);
 	return k;
 }
 
@@ -177,6 +177,28 @@ void percpu_chunk_unmap(struct percpu_chunk *k)
 {
 	if (k->map_size != 0)
 		munmap(k, k->map_size);
+}
+
+/* Discard the header only after the lanes. It says which atomic lanes may hold something, and must
+ * say so as long as they do. Until the end, the struct is complete or says that it is not. */
+bool percpu_chunk_decommit(struct percpu_chunk *k)
+{
+	char *header = (char *)percpu_chunk_header(k), *lanes = header + PERCPU_HEAD;
+	const size_t size = k->map_size - 2 * PERCPU_HEAD;
+
+	if (madvise(lanes, size, MADV_DONTNEED) != 0)
+		return false;
+	PERCPU_STEP("region: lanes decommitted");
+	if (madvise(header, PERCPU_HEAD, MADV_DONTNEED) != 0)
+		return false;
+	__atomic_store_n(&k->self, NULL, __ATOMIC_RELEASE);
+	(void)madvise((char *)k, PERCPU_HEAD, MADV_DONTNEED);
+	return true;
+}
+
+void percpu_chunk_commit(const struct percpu_chunk *t, struct percpu_chunk *k)
+{
+	(void)introduce(t, (char *)k, PERCPU_HEAD + (size_t)percpu_chunk_size(t->stride, t->cpus));
 }
 
 /* Unlock the memory first. After mlockall(MCL_FUTURE) the new mapping counts as locked before the

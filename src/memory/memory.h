@@ -51,6 +51,8 @@ struct percpu_region {
 	void (*in_child)(const void *); /* see percpu_region_on_fork(); or NULL */
 	const void *owner;		/* in_child's argument */
 	void *memory;			/* the program's memory that the region is in, or NULL */
+	struct percpu_pins pins;	/* the process lock protects them */
+	bool kept;			/* see percpu_region_keep(); so does it */
 	bool shared;			/* the region is in a file */
 	bool writable;
 	size_t lane_size;
@@ -184,9 +186,12 @@ int percpu_region_append_spare(struct percpu_region *r);
 /** Append a chunk in private memory, without a header, for image.c. Returns 0 or -errno. */
 int percpu_region_append_image(struct percpu_region *r);
 
-/** Add a chunk. The caller has the lock between processes and the process lock. Returns 0
- *  or -errno. */
-int percpu_region_grow(struct percpu_region *r);
+/** Set *ret to a chunk without cells: one that was decommitted, or else a new one. The caller has
+ *  the lock between processes and the process lock. Returns 0 or -errno. */
+int percpu_region_grow(struct percpu_region *r, struct percpu_chunk **ret);
+
+/** Commit the chunk of this index, which is decommitted, but for its header. */
+void percpu_region_commit(struct percpu_region *r, uint32_t index);
 
 /** Map the chunks that other processes have added. The caller has the process lock. Returns
  *  0 or -errno. */
@@ -244,13 +249,12 @@ size_t percpu_region_free_many(struct percpu_region *r, void *const *cells, size
  */
 int percpu_region_recover_journals(struct percpu_region *r, uint64_t timeout_ns);
 
-/** Return the pages that hold no cell to the system. Returns the bytes of free cells in all
- *  lanes, also of cells that were never touched. */
-size_t percpu_region_reclaim(struct percpu_region *r);
-
 /** Free the allocation that begins at this offset, or what is left of it. The caller has both
  *  locks. */
 void percpu_region_free_there(struct percpu_chunk *k, size_t offset);
+
+/** Release both locks, which percpu_region_lock() took. */
+void percpu_region_unlock_both(struct percpu_region *r, struct percpu_robust *h);
 
 struct percpu_anchor;
 
@@ -266,6 +270,19 @@ int percpu_region_lock(struct percpu_region *r, struct percpu_robust *h);
 /** Free the objects that were noted and did not get their keys (percpu_creation_recover()), and
  *  unlock the allocator. The caller has its lock, and not that of the process. */
 void percpu_region_unlock(struct percpu_region *r, struct percpu_robust *h);
+
+/* reclaim.c */
+
+/** Return to the system the pages of the chunk that hold no cell in use. Returns the bytes of free
+ *  cells in all lanes, also of cells that were never touched. The caller has both locks. */
+size_t percpu_chunk_reclaim(struct percpu_chunk *k);
+
+/** Do as percpu_region_reclaim() for all regions of the process, except those whose owner has
+ *  asked to do so itself (percpu_region_keep()). */
+void percpu_regions_reclaim(void);
+
+/** Let percpu_regions_reclaim() pass by a region whose owner reclaims it. */
+void percpu_region_keep(struct percpu_region *r);
 
 /* root.c */
 

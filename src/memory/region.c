@@ -21,11 +21,13 @@ static struct percpu_region *default_region; /* changed under the process lock *
 static void region_mend_in_child(void)
 {
 	for (struct percpu_region *r = regions; r != NULL; r = r->next) {
+		r->pins.threads = 0; /* those threads are in the parent */
 		percpu_descriptor_renew(r);
 		if (r->shared)
 			continue;
 		for (uint32_t i = 0; i < r->n; i++)
-			percpu_robust_orphan(&r->chunks->at[i]->header->journal_lock);
+			if (percpu_chunk_is_committed(r->chunks->at[i]))
+				percpu_robust_orphan(&r->chunks->at[i]->header->journal_lock);
 		if (r->in_child != NULL)
 			r->in_child(r->owner);
 	}
@@ -86,8 +88,11 @@ void percpu_region_drop(struct percpu_region *r)
 	struct percpu_chunk_table *t, *older;
 
 	percpu_descriptor_drop(r);
-	for (uint32_t i = 0; i < r->n; i++)
+	for (uint32_t i = 0; i < r->n; i++) {
+		if (!percpu_chunk_is_committed(r->chunks->at[i]))
+			percpu_region_commit(r, i); /* so that it knows its size */
 		percpu_chunk_unmap(r->chunks->at[i]);
+	}
 	drop_spares(r);
 	for (t = r->chunks; t != NULL; t = older) {
 		older = t->older;
@@ -109,12 +114,13 @@ static void region_enlist(struct percpu_region *r)
 int percpu_region_begin(struct percpu_region *r, int fd, bool exists, struct percpu_region **ret)
 {
 	int e = r->shared && r->writable ? percpu_boot_id_read(&r->boot) : 0;
+	struct percpu_chunk *k;
 
 	if (e == 0)
 		e = percpu_region_map_first(r, fd);
 	if (e == 0) {
 		percpu_process_lock();
-		e = exists ? percpu_region_append_spare(r) : percpu_region_grow(r);
+		e = exists ? percpu_region_append_spare(r) : percpu_region_grow(r, &k);
 		if (e == 0 && exists)
 			e = percpu_region_refresh(r);
 		percpu_process_unlock();
@@ -216,10 +222,11 @@ int percpu_region_create_for(uint64_t size, struct percpu_region **ret)
 	return size <= PERCPU_MAX_LANE ? percpu_region_create(&o, ret) : -ENOMEM;
 }
 
-static void region_delist(const struct percpu_region *r)
+static void region_delist(struct percpu_region *r)
 {
 	struct percpu_region **at;
 
+	percpu_pins_close(&r->pins);
 	percpu_process_lock();
 	for (at = &regions; *at != r; at = &(*at)->next)
 		;
@@ -291,6 +298,37 @@ struct percpu_region *percpu_region_find(const void *cell)
 		;
 	percpu_process_unlock();
 	return r;
+}
+
+void percpu_region_keep(struct percpu_region *r)
+{
+	percpu_process_lock();
+	r->kept = true;
+	percpu_process_unlock();
+}
+
+/* Return the first region from this one on that can be reclaimed, and pin it. The caller has the
+ * process lock. */
+static struct percpu_region *pin_region(struct percpu_region *r)
+{
+	while (r != NULL && (r->kept || !percpu_pins_add(&r->pins)))
+		r = r->next;
+	return r;
+}
+
+void percpu_regions_reclaim(void)
+{
+	struct percpu_region *r, *next;
+
+	percpu_process_lock();
+	for (r = pin_region(regions); r != NULL; r = next) {
+		percpu_process_unlock();
+		(void)percpu_region_reclaim(r);
+		percpu_process_lock();
+		next = pin_region(r->next);
+		percpu_pins_remove(&r->pins);
+	}
+	percpu_process_unlock();
 }
 
 /* Fence only CPUs that have a lane: on another CPU, no sequence stores to the region. */

@@ -58,6 +58,7 @@ PERCPU_API void *percpu_freebsd_zalloc(struct uma_zone *zone, void *arg, int fla
 PERCPU_API void percpu_freebsd_zfree(struct uma_zone *zone, void *item, void *arg);
 PERCPU_API int percpu_freebsd_zone_set_max(struct uma_zone *zone, int nitems);
 PERCPU_API int percpu_freebsd_zone_max(struct uma_zone *zone);
+PERCPU_API void percpu_freebsd_zone_reclaim(struct uma_zone *zone);
 PERCPU_API int percpu_freebsd_zone_cur(struct uma_zone *zone);
 
 /**
@@ -164,6 +165,30 @@ static inline int uma_zone_get_max(uma_zone_t zone)
 static inline int uma_zone_get_cur(uma_zone_t zone)
 {
 	return percpu_freebsd_zone_cur(zone);
+}
+
+/* What to free; here each of them frees all that is free. */
+#define UMA_RECLAIM_DRAIN 1
+#define UMA_RECLAIM_DRAIN_CPU 2
+#define UMA_RECLAIM_TRIM 3
+
+/**
+ * Return the free items of all zones to the system, and what else percpu_reclaim() returns. req is
+ * one of UMA_RECLAIM_*.
+ *
+ * Context: any thread, not a signal handler.
+ */
+static inline void uma_reclaim(int req)
+{
+	(void)req;
+	percpu_reclaim();
+}
+
+/** Return the free items of one zone to the system. The zone must exist until this returns. */
+static inline void uma_zone_reclaim(uma_zone_t zone, int req)
+{
+	(void)req;
+	percpu_freebsd_zone_reclaim(zone);
 }
 
 PERCPU_END_DECLS

@@ -140,7 +140,13 @@ static void those_who_wait_are_found(void **state)
 static ssize_t make_nothing(void *owner, void *how, void **ret, size_t n);
 static size_t unmake_nothing(void *owner, void *const *some, size_t n);
 
-static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing };
+static void reclaim_nothing(void *owner)
+{
+	(void)owner;
+}
+
+static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing,
+						    reclaim_nothing };
 static struct percpu_pool pool = { .backend = &nothing, .owner = &pool, .limit = 10 };
 /* How often the first waiter has tried to make an item, now (atomic), and when the second fails. */
 static unsigned tries, tries_before;
