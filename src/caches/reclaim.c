@@ -29,6 +29,7 @@ void percpu_reclaim(void)
 	int state = percpu_defer_cancel();
 
 	reclaim_pools();
+	PERCPU_STEP("reclaim: pools emptied");
 	percpu_lwbufs_reclaim();
 	percpu_regions_reclaim();
 #ifdef __GLIBC__

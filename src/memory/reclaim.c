@@ -32,28 +32,28 @@ static bool is_idle(const struct percpu_chunk *k)
 {
 	const size_t end = k->lane_size / k->unit;
 
-	return !k->shared && k->index != 0 &&
-	       percpu_next_bit(k->header->used, 0, end, true) == end;
+	return !k->shared && k->index != 0 && percpu_next_bit(k->header->used, 0, end, true) == end;
 }
 
 size_t percpu_chunk_reclaim(struct percpu_chunk *k)
 {
 	const size_t bytes = k->lane_size * (2 * (size_t)k->cpus + 1);
 
-	if (!percpu_chunk_is_committed(k))
-		return bytes;
 	return is_idle(k) && percpu_chunk_decommit(k) ? bytes : discard_free(k);
 }
 
 /* Take the locks for one chunk at a time: so nobody waits for all of them. */
 size_t percpu_region_reclaim(struct percpu_region *r)
 {
+	struct percpu_chunk *k;
 	struct percpu_robust h;
 	size_t bytes = 0;
 	bool more = r != NULL && r->writable && r->memory == NULL;
 
 	for (uint32_t i = 0; more && percpu_region_lock(r, &h) == 0; i++) {
-		bytes += percpu_chunk_reclaim(r->chunks->at[i]);
+		k = r->chunks->at[i];
+		bytes += percpu_chunk_is_committed(k) ? percpu_chunk_reclaim(k) :
+							r->lane_size * (2 * (size_t)r->cpus + 1);
 		more = i + 1 < r->n;
 		percpu_region_unlock_both(r, &h);
 		PERCPU_STEP("region: chunk reclaimed");
