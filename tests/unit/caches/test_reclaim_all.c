@@ -3,13 +3,15 @@
  * test_reclaim_all.c - percpu_reclaim(): what it empties of a process, and what other threads,
  * destructors and forks may do meanwhile.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <percpu/objcache.h>
+
 #include "caches/caches.h"
-#include "objcache.h"
 #include "../happen.h"
 #include "../lwbuf.h"
 #include "../zone.h"
