@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * region.cc - the benchmark of region.h: allocating cells, finding objects, opening files.
+ * region.cc - the benchmark of region.h: allocating cells, finding objects, opening files; and
+ * what is left of the memory of objects.
  *
  * usage: region [--json FILE] [--benchmark_...]
  */
@@ -12,6 +13,7 @@
 #include <percpu/region.h>
 
 #include "add.h"
+#include "region.h"
 
 static const char *const path = "/dev/shm/bench-region";
 static percpu_region *own, *shared;
@@ -58,6 +60,7 @@ int main(int argc, char **argv)
 	print_rows(all.rows, "Regions, ns for both calls",
 		   { "alloc and free, private", "alloc and free, shared",
 		     "open at a root and detach", "percpu_region_open and _close" });
+	print_memory(all);
 	all.print_sections();
 	return all.finish();
 }

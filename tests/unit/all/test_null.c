@@ -365,6 +365,7 @@ static void nothing_is_done(void **state)
 	percpu_zone_foreach(NULL, NULL, NULL, NULL);
 	percpu_zone_set_limit(NULL, 1);
 	assert_int_equal(percpu_zone_reclaim(NULL), 0);
+	assert_int_equal(percpu_region_reclaim(NULL), 0);
 	percpu_zone_stats(NULL, &zone_stats);
 	assert_int_equal(zone_stats.size, 7);
 	assert_int_equal(percpu_objcache_dtor(NULL, &item), -EINVAL);

@@ -196,7 +196,8 @@ static void destructors_may_destroy(void **state)
 
 static struct percpu_zone *zone;
 static struct test_team destroying;
-static bool destroyed; /* atomic */
+static bool destroyed[2]; /* atomic; the zone, the cache */
+static unsigned pinned;	  /* which one is */
 
 static void destroy_pools(unsigned i, void *arg)
 {
@@ -204,29 +205,36 @@ static void destroy_pools(unsigned i, void *arg)
 	test_child_require((i == 0 ? percpu_zone_destroy(zone) : percpu_objcache_destroy(cache)) ==
 				   0,
 			   "to destroy");
-	__atomic_store_n(&destroyed, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&destroyed[i], true, __ATOMIC_SEQ_CST);
 }
 
 static void let_destroy(void)
 {
 	test_team_start(&destroying, 2, destroy_pools, NULL);
 	test_sleep_us(20000);
+	assert_false(__atomic_load_n(&destroyed[pinned], __ATOMIC_SEQ_CST));
 }
 
+/* The pool that was made last is the first to be reclaimed. */
 static void destruction_waits_for_it(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
+	for (pinned = 0; pinned < 2; pinned++) {
+		destroyed[0] = destroyed[1] = false;
 		zone = make(64, NULL);
 		cache = plain_cache(NULL);
+		if (pinned == 0) {
+			assert_int_equal(percpu_zone_destroy(zone), 0);
+			zone = make(64, NULL);
+		}
 		use_zone(zone);
 		use_cache(cache);
 		let_happen(let_destroy, "pool: pinned", 1);
 		percpu_reclaim();
 		assert_int_equal(times, 0);
 		test_team_join(&destroying);
+		assert_true(destroyed[0] && destroyed[1]);
 	}
-	assert_true(destroyed);
 }
 
 static int destroy_at_once(void *arg)

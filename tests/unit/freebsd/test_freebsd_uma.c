@@ -4,6 +4,8 @@
  * when they fail, limits and waiting.
  */
 #include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <percpu/freebsd.h>
 
@@ -240,6 +242,41 @@ static void a_zone_in_use_stays(void **state)
 	uma_zdestroy(zone);
 }
 
+static bool is_resident(const void *at)
+{
+	unsigned char vec = 0;
+
+	assert_int_equal(
+		mincore((void *)((uintptr_t)at & ~(uintptr_t)(getpagesize() - 1)), 1, &vec), 0);
+	return vec & 1;
+}
+
+/* Both calls return the memory of free items. */
+static void reclaims_return_memory(void **state)
+{
+	enum { ITEMS = 100, SIZE = 4096 };
+	void *items[ITEMS];
+	uma_zone_t zone = uma_zcreate("reclaimed", SIZE, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR,
+				      UMA_ZONE_PCPU);
+
+	(void)state;
+	for (unsigned way = 0; way < 2; way++) {
+		for (unsigned i = 0; i < ITEMS; i++) {
+			items[i] = uma_zalloc(zone, M_WAITOK);
+			memset(items[i], 1, SIZE);
+		}
+		for (unsigned i = 0; i < ITEMS; i++)
+			uma_zfree(zone, items[i]);
+		assert_true(is_resident(items[0]) && is_resident(items[ITEMS - 1]));
+		if (way == 0)
+			uma_reclaim(UMA_RECLAIM_DRAIN);
+		else
+			uma_zone_reclaim(zone, UMA_RECLAIM_TRIM);
+		assert_false(is_resident(items[0]) || is_resident(items[ITEMS - 1]));
+	}
+	uma_zdestroy(zone);
+}
+
 struct waiting {
 	uma_zone_t zone;
 	void *got; /* atomic */
@@ -357,6 +394,7 @@ int main(void)
 		cmocka_unit_test(zero_is_zero_on_every_cpu),
 		cmocka_unit_test(odd_sizes_are_zeroed),
 		cmocka_unit_test(a_zone_in_use_stays),
+		cmocka_unit_test(reclaims_return_memory),
 		cmocka_unit_test(waitok_waits_at_the_limit),
 		cmocka_unit_test(limits_hold_among_threads),
 	};

@@ -115,7 +115,7 @@ static void counters_leave_little(void **state)
 /* Counters that live keep their counts, on whatever pages the others were. */
 static void counters_keep_their_counts(void **state)
 {
-	static const size_t keeps[] = { 3, CELLS, 3 * CELLS + 1 };
+	static const size_t keeps[] = { 3, CELLS, 3 * CELLS - 1 };
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
@@ -126,6 +126,7 @@ static void counters_keep_their_counts(void **state)
 		destroy(4 * CELLS, keeps[i % 3]);
 		assert_true(percpu_region_reclaim(r) > 0);
 		for (size_t n = 0; n < 4 * CELLS; n += keeps[i % 3]) {
+			assert_int_not_equal(percpu_region_key(r, counters[n]), 0);
 			assert_int_equal(percpu_counter_fetch(counters[n]), test_cpus());
 			percpu_counter_add(counters[n], 1);
 			assert_int_equal(percpu_counter_fetch(counters[n]), test_cpus() + 1);
@@ -142,6 +143,34 @@ static void counters_keep_their_counts(void **state)
 static bool is_committed(const struct percpu_region *r, uint32_t index)
 {
 	return percpu_chunk_is_committed(r->chunks->at[index]);
+}
+
+static bool is_resident(const void *at)
+{
+	unsigned char vec = 0;
+
+	assert_int_equal(mincore((void *)(uintptr_t)at, 1, &vec), 0);
+	return vec & 1;
+}
+
+/* A chunk without cells keeps no page. */
+static void chunks_keep_no_page(void **state)
+{
+	struct percpu_region *r = private_region();
+	char *k, *parts[3];
+
+	(void)state;
+	create(r, 2 * CELLS);
+	k = (char *)r->chunks->at[1];
+	for (unsigned i = 0; i < 3; i++) {
+		parts[i] = k + i * PERCPU_HEAD; /* its struct, its header, lane 0 */
+		assert_true(is_resident(parts[i]) || i == 2);
+	}
+	destroy(2 * CELLS, 0);
+	(void)percpu_region_reclaim(r);
+	for (unsigned i = 0; i < 3; i++)
+		assert_false(is_resident(parts[i]));
+	percpu_region_close(r);
 }
 
 /* Chunks without cells are used again before the region grows, and have the same keys. */
@@ -183,8 +212,8 @@ static void freed_cells_are_refused(void **state)
 	destroy(2 * CELLS, 0);
 	(void)percpu_region_reclaim(r);
 	assert_false(is_committed(r, 1));
-	assert_int_equal(percpu_region_free(r, counters[2 * CELLS - 1], sizeof(uint64_t)), -EINVAL);
 	assert_int_equal(percpu_region_key(r, counters[2 * CELLS - 1]), 0);
+	assert_int_equal(percpu_region_free(r, counters[2 * CELLS - 1], sizeof(uint64_t)), -EINVAL);
 	assert_null(percpu_region_at(r, key, sizeof(uint64_t)));
 	percpu_counter_destroy(counters[2 * CELLS - 1]);
 	assert_int_equal(percpu_region_reclaim(r), 2 * r->lane_size * (2 * (size_t)r->cpus + 1));
@@ -425,7 +454,7 @@ static void closing_waits_for_it(void **state)
 	(void)state;
 	region = private_region(); /* the first in the list */
 	closed = false;
-	let_happen(let_close, "region: free cells found", 1);
+	let_happen(let_close, "region: chunk reclaimed", 1);
 	percpu_regions_reclaim();
 	assert_int_equal(times, 0);
 	test_team_join(&closing);
@@ -478,6 +507,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counters_leave_little),
 		cmocka_unit_test(counters_keep_their_counts),
+		cmocka_unit_test(chunks_keep_no_page),
 		cmocka_unit_test(chunks_are_used_again),
 		cmocka_unit_test(freed_cells_are_refused),
 		cmocka_unit_test(closing_unmaps_all),
