@@ -27,7 +27,6 @@ void percpu_pins_close(struct percpu_pins *p)
 	p->closed = true;
 	while ((threads = p->threads) != 0 && !percpu_is_forking()) {
 		percpu_process_unlock();
-		PERCPU_STEP("pins: about to wait");
 		percpu_futex_wait(&p->threads, threads, 0);
 		percpu_process_lock();
 	}

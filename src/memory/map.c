@@ -188,7 +188,6 @@ bool percpu_chunk_decommit(struct percpu_chunk *k)
 
 	if (madvise(lanes, size, MADV_DONTNEED) != 0)
 		return false;
-	PERCPU_STEP("region: lanes decommitted");
 	if (madvise(header, PERCPU_HEAD, MADV_DONTNEED) != 0)
 		return false;
 	__atomic_store_n(&k->self, NULL, __ATOMIC_RELEASE);

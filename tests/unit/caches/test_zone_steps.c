@@ -145,8 +145,7 @@ static void reclaim_nothing(void *owner)
 	(void)owner;
 }
 
-static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing,
-						    reclaim_nothing };
+static const struct percpu_pool_backend nothing = { make_nothing, unmake_nothing, reclaim_nothing };
 static struct percpu_pool pool = { .backend = &nothing, .owner = &pool, .limit = 10 };
 /* How often the first waiter has tried to make an item, now (atomic), and when the second fails. */
 static unsigned tries, tries_before;
