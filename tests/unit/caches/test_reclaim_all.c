@@ -212,29 +212,33 @@ static void let_destroy(void)
 {
 	test_team_start(&destroying, 2, destroy_pools, NULL);
 	test_sleep_us(20000);
-	assert_false(__atomic_load_n(&destroyed[pinned], __ATOMIC_SEQ_CST));
+	test_child_require(!__atomic_load_n(&destroyed[pinned], __ATOMIC_SEQ_CST), "to wait");
 }
 
 /* The pool that was made last is the first to be reclaimed. */
+static int destroy_amid(void *arg)
+{
+	(void)arg;
+	if (pinned == 1)
+		zone = make(64, NULL);
+	cache = plain_cache(NULL);
+	if (pinned == 0)
+		zone = make(64, NULL);
+	use_zone(zone);
+	use_cache(cache);
+	let_happen(let_destroy, "pool: pinned", 1);
+	percpu_reclaim();
+	test_child_require(times == 0, "to reclaim a pool");
+	test_team_join(&destroying);
+	test_child_require(destroyed[0] && destroyed[1], "to destroy both");
+	return 0;
+}
+
 static void destruction_waits_for_it(void **state)
 {
 	(void)state;
-	for (pinned = 0; pinned < 2; pinned++) {
-		destroyed[0] = destroyed[1] = false;
-		zone = make(64, NULL);
-		cache = plain_cache(NULL);
-		if (pinned == 0) {
-			assert_int_equal(percpu_zone_destroy(zone), 0);
-			zone = make(64, NULL);
-		}
-		use_zone(zone);
-		use_cache(cache);
-		let_happen(let_destroy, "pool: pinned", 1);
-		percpu_reclaim();
-		assert_int_equal(times, 0);
-		test_team_join(&destroying);
-		assert_true(destroyed[0] && destroyed[1]);
-	}
+	for (pinned = 0; pinned < 2; pinned++)
+		test_in_child(destroy_amid, NULL);
 }
 
 static int destroy_at_once(void *arg)
