@@ -21,7 +21,7 @@
 #include "support.h"
 
 #define CELLS (PERCPU_LANE_SIZE / 8) /* counters in a chunk */
-#define MOST (8 * CELLS)
+#define MOST (16 * CELLS)
 
 static struct percpu_counter *counters[MOST];
 
@@ -109,6 +109,8 @@ static void counters_leave_little(void **state)
 	(void)state;
 	if (test_address_sanitizer() || test_thread_sanitizer() || kilobytes() == 0)
 		test_skip("the process's own memory is not known");
+	if (percpu_page_size() > 4096)
+		test_skip("in a file, the page of each header stays, which is larger here");
 	leaves_little(private_region);
 	leaves_little(shared_region);
 }
@@ -256,7 +258,7 @@ static void locked_chunks_stay(void **state)
 	*(uint64_t *)lane = 5;
 	(void)percpu_region_reclaim(r);
 	if (*(uint64_t *)lane == 0)
-		test_skip("an emulator returns locked memory");
+		test_skip("the memory is not locked, under a sanitizer or an emulator");
 	assert_true(is_committed(r, 1));
 	percpu_region_close(r);
 }
