@@ -666,8 +666,10 @@ static void use_cells(struct percpu_region *r, const struct input *in, uint64_t 
 			percpu_counter_zero(c);
 		}
 	}
-	if (cell != NULL && (in->actions & 0x10) != 0)
+	if (cell != NULL && (in->actions & 0x10) != 0) {
 		(void)percpu_region_free(r, cell, n);
+		(void)percpu_region_reclaim(r);
+	}
 	for (int i = 0; i < 3 && (in->actions & 0x20) != 0; i++)
 		if (percpu_region_alloc(r, n, 8, &more) == 0) {
 			check_block(r, more, n);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <percpu/region.h>
 #include <percpu/zone.h>
 
 #include "../support.h"
@@ -215,7 +216,10 @@ void soak_zone_op(struct soak_thread *t)
 	struct soak_item *h = &t->item[z][r / 8 % SOAK_HELD];
 
 	if (kind % 1000 == 0) {
-		(void)percpu_zone_reclaim(zone[z]);
+		if (kind / 1000 % 4 == 0)
+			percpu_reclaim();
+		else
+			(void)percpu_zone_reclaim(zone[z]);
 		t->slot->journal[0].count[SOAK_ZONE_RECLAIM]++;
 	} else if (kind % 1000 < 4) {
 		percpu_zone_set_limit(zone[MANY], kind / 1000 % 2 ? kind / 2000 % 64 : 0);
