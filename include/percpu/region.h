@@ -207,7 +207,7 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *	ret	the cell's address in lane 0, its handle
  *
  * The CPU lanes hold zeros the first time that the bytes are allocated, and afterwards
- * what their last use left. The library cannot clear them, because a sequence in progress
+ * what their last use left, or zeros again after percpu_region_reclaim(). The library cannot clear them, because a sequence in progress
  * on another CPU could undo a store to that CPU's cell. (A new counter subtracts what it finds
  * there.)
  *
@@ -263,7 +263,7 @@ PERCPU_API size_t percpu_region_reclaim(struct percpu_region *r);
  * what it has free (malloc_trim(3), where libc has it), because handles were allocated by it.
  * docs/recipes.md calls this on memory pressure.
  *
- * It calls destructors of zones and object caches, which may call this library.
+ * It calls destructors of object caches, which may call this library.
  *
  * Context: any thread, not a signal handler; not a cancellation point.
  * Progress: as percpu_region_reclaim(), for one region after the other. A call that destroys a

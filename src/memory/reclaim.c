@@ -4,7 +4,8 @@
  *
  * The locks of the allocator keep cells from being allocated meanwhile. Other threads and processes
  * may free cells: those are returned, or stay until the next call. A page that was returned reads
- * as zeros, and so do free cells. So nothing is to be undone or completed if the caller is killed.
+ * as zeros, and a free cell may hold anything. So nothing is to be undone or completed if the
+ * caller is killed.
  *
  * A private chunk without cells is decommitted: its header and its struct are returned, too. In a
  * file, the header stays, because other processes find the chunk by it.
@@ -22,7 +23,7 @@ static size_t discard_free(struct percpu_chunk *k)
 		PERCPU_STEP("region: free cells found");
 		percpu_chunk_discard(k, first * k->unit, (last - first) * k->unit);
 		bytes += (last - first) * k->unit * lanes;
-		first = last;
+		first = last + 1; /* whatever another process does to the bits */
 	}
 	return bytes;
 }
