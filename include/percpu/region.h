@@ -207,9 +207,9 @@ PERCPU_API void percpu_region_close(struct percpu_region *r);
  *	ret	the cell's address in lane 0, its handle
  *
  * The CPU lanes hold zeros the first time that the bytes are allocated, and afterwards
- * what their last use left, or zeros again after percpu_region_reclaim(). The library cannot clear them, because a sequence in progress
- * on another CPU could undo a store to that CPU's cell. (A new counter subtracts what it finds
- * there.)
+ * what their last use left, or zeros again after percpu_region_reclaim(). The library cannot
+ * clear them, because a sequence in progress on another CPU could undo a store to that CPU's
+ * cell. (A new counter subtracts what it finds there.)
  *
  * Returns 0, or
  *	-EINVAL	size, align, or a NULL
