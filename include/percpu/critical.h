@@ -170,7 +170,7 @@ PERCPU_INLINE uint32_t percpu_critical_self(const struct percpu_critical *c)
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_critical_enter(struct percpu_critical *c, void **ret)
 {
 	const uint32_t self = percpu_critical_self(c);
-	void *lane;
+	void *lane = PERCPU_NULL(void *);
 
 	if (percpu_unlikely(self == PERCPU_CRITICAL_NOT_JOINED ||
 			    percpu_seq_enter(c->block.base, c->block.stride, self, &lane)))

@@ -24,6 +24,7 @@ INTERNAL = {"percpu_counter_array_commit", "percpu_stats_words2", "percpu_wbuf_a
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
+INTERNAL |= {"percpu_critical_self"}
 INTERNAL |= {"percpu_rwlock_try", "percpu_grace_at", "percpu_grace_try", "percpu_participant_cell"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
@@ -269,6 +270,19 @@ def sections(lib):
     lib.same(lib.so.percpu_grace_wait(periods), 0, "in no section")
 
 
+def lanes(lib):
+    """Critical sections: one, and one within it."""
+    cell, other = ptr(), ptr()
+    lanes = lib.make("percpu_critical_create", size(8))
+    lib.same(lib.call("percpu_critical_enter", lanes, c.byref(cell)), 0, "enter")
+    lib.same(lib.call("percpu_critical_enter", lanes, c.byref(other)), 0, "enter again")
+    lib.same(cell.value == other.value, False, "another lane")
+    lib.same(lib.call("percpu_critical_exit", lanes, other), 0, "exit")
+    lib.same(lib.call("percpu_critical_exit", lanes, cell), 0, "exit")
+    lib.same(lib.call("percpu_critical_exit", lanes, cell), -errno.EPERM, "exit again")
+    lib.so.percpu_critical_destroy(lanes)
+
+
 def locks(lib):
     """A read-mostly lock: free, and then held."""
     lock = lib.make("percpu_rwlock_create", 0)
@@ -344,7 +358,7 @@ def try_all(source, work, late):
         return f"not exported: {sorted(lacking)}"
     try:
         parts = (counters, doubles, statistics, words, lists, rings, buffers, objects, windows)
-        more = (gauges, histograms, shares, extremes, approximately, references, sections)
+        more = (gauges, histograms, shares, extremes, approximately, references, sections, lanes)
         for part in (*parts, *more, locks, rest):
             part(lib)
     except AssertionError as wrong:

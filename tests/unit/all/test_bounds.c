@@ -15,6 +15,7 @@
 
 #include <percpu/approx.h>
 #include <percpu/compact.h>
+#include <percpu/critical.h>
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>
 #include <percpu/objcache.h>
@@ -679,6 +680,15 @@ static int local_of(size_t size, enum percpu_local_fallback fallback)
 
 	if (e == 0)
 		percpu_local_destroy(l);
+	return e;
+}
+
+static int critical_size(int64_t size)
+{
+	struct percpu_critical *c = NULL;
+	int e = percpu_critical_create((size_t)size, &c);
+
+	percpu_critical_destroy(c);
 	return e;
 }
 
@@ -1353,6 +1363,11 @@ static const struct bound bounds[] = {
 	{ "ring.h", "#define PERCPU_RING_MAX_RECORD", put_in_large_ring, "size",
 	  AROUND(PERCPU_RING_MAX_RECORD, 0, 0, -EMSGSIZE) },
 	{ "ring.h", "-EINVAL size is 0", put_in_large_ring, "size", AROUND(1, -EINVAL, 0, 0) },
+
+	{ "critical.h", "size is 0 or above PERCPU_CRITICAL_MAX_SIZE", critical_size, "size",
+	  AROUND((int64_t)PERCPU_CRITICAL_MAX_SIZE, -ENOMEM, -ENOMEM, -EINVAL), .huge = true },
+	{ "critical.h", "#define PERCPU_CRITICAL_MAX_SIZE", critical_size, "size",
+	  AROUND(1, -EINVAL, 0, 0) },
 
 	{ "local.h", "size is 0 or more than 1 GiB", local_size, "size",
 	  AROUND(1 << 30, -ENOMEM, -ENOMEM, -EINVAL), .huge = true },

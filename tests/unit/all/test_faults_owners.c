@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <percpu/grace.h>
+#include <percpu/calls.h>
+#include <percpu/critical.h>
 #include <percpu/rwlock.h>
 
 #include "support.h"
@@ -52,6 +54,7 @@ static int start_with_owners(void)
 	const char *path = test_path("owners");
 	struct percpu_owned_gauge *g = NULL;
 	struct percpu_rwlock *l = NULL;
+	struct percpu_critical *c = NULL;
 	struct percpu_region *r = NULL;
 	struct percpu_owners *o = NULL;
 	struct percpu_grace *p = NULL;
@@ -66,8 +69,11 @@ static int start_with_owners(void)
 	if (e == 0)
 		e = percpu_grace_open(o, 3, 0, &p);
 	if (e == 0)
+		e = percpu_critical_open(o, 4, 8, &c);
+	if (e == 0)
 		e = percpu_owned_gauge_add(g, 1);
 	(void)fault_clear();
+	percpu_critical_detach(c);
 	percpu_owned_gauge_detach(g);
 	assert_int_equal(percpu_rwlock_detach(l), 0);
 	assert_int_equal(percpu_grace_detach(p), 0);
@@ -208,6 +214,53 @@ static int checked_lock(void)
 	return lock_of(sweep_owners(), PERCPU_RWLOCK_DEBUG);
 }
 
+/* Use a section, and each lane by its number. */
+static int use_lanes(struct percpu_critical *c)
+{
+	void *cell = NULL;
+	int e = percpu_critical_enter(c, &cell);
+
+	if (e == 0)
+		e = percpu_critical_exit(c, cell);
+	for (unsigned lane = 0; e == 0 && lane < percpu_critical_lanes(c); lane++) {
+		e = percpu_critical_enter_lane(c, lane, &cell);
+		if (e == 0) {
+			assert_ptr_equal(cell, percpu_critical_cell(c, lane));
+			e = percpu_critical_exit(c, cell);
+		}
+	}
+	if (e == 0)
+		e = percpu_critical_enter_call(c, &cell);
+	return e != 0 ? e : percpu_critical_exit_call(c, cell);
+}
+
+static int lanes_of(struct percpu_owners *o)
+{
+	struct percpu_critical *c = NULL, *same = NULL;
+	int e = o != NULL ? percpu_critical_create_in(o, 8, &c) : percpu_critical_create(8, &c);
+
+	if (e == 0)
+		e = use_lanes(c);
+	if (e == 0 && o != NULL)
+		e = percpu_critical_attach(o, percpu_critical_key(c), &same);
+	(void)fault_clear();
+	if (c != NULL)
+		assert_int_equal(use_lanes(c), 0);
+	percpu_critical_detach(same);
+	percpu_critical_destroy(c);
+	return e;
+}
+
+static int private_lanes(void)
+{
+	return lanes_of(NULL);
+}
+
+static int shared_lanes(void)
+{
+	return lanes_of(sweep_owners());
+}
+
 static void note_callback(struct percpu_grace_callback *c)
 {
 	(void)c;
@@ -282,6 +335,8 @@ static const struct sweep_operation operations[] = {
 	{ "lock", private_lock, { SWEEP_MEMORY, SWEEP_FENCE, -EBUSY } },
 	{ "shared lock", shared_lock, { SWEEP_FILE, SWEEP_FENCE, -EBUSY, -EBADMSG } },
 	{ "checked lock", checked_lock, { SWEEP_FILE, SWEEP_FENCE, -EBUSY, -EBADMSG } },
+	{ "lanes", private_lanes, { SWEEP_MEMORY, SWEEP_FENCE } },
+	{ "shared lanes", shared_lanes, { SWEEP_FILE, SWEEP_FENCE, -ENOLCK, -ETIMEDOUT } },
 	{ "grace periods", private_periods, { SWEEP_MEMORY, SWEEP_FENCE } },
 	{ "shared grace periods", shared_periods, { SWEEP_FILE, SWEEP_FENCE } },
 	{ "checked grace periods", checked_periods, { SWEEP_FILE, SWEEP_FENCE } },

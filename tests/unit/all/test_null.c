@@ -19,6 +19,7 @@
 #include <percpu/rate.h>
 #include <percpu/ref.h>
 #include <percpu/ring.h>
+#include <percpu/critical.h>
 #include <percpu/rwlock.h>
 #include <percpu/sfbuf.h>
 #include <percpu/wbuf.h>
@@ -83,6 +84,8 @@ static void ends_do_nothing(void **state)
 	assert_int_equal(percpu_objcache_destroy(NULL), 0);
 	assert_int_equal(percpu_lwbuf_destroy(NULL), 0);
 	assert_int_equal(percpu_ref_destroy(NULL), 0);
+	percpu_critical_destroy(NULL);
+	percpu_critical_detach(NULL);
 	assert_int_equal(percpu_rwlock_destroy(NULL), 0);
 	assert_int_equal(percpu_rwlock_detach(NULL), 0);
 	assert_int_equal(percpu_grace_destroy(NULL), 0);

@@ -18,6 +18,7 @@
 #include <percpu/percpu.h>
 #include <percpu/rate.h>
 #include <percpu/ring.h>
+#include <percpu/critical.h>
 #include <percpu/rwlock.h>
 #include <percpu/wbuf.h>
 #include <percpu/zone.h>
@@ -291,6 +292,7 @@ MAKES(owners_made, percpu_owners_attach(region, percpu_owners_key(owners), ret),
       struct percpu_owners, percpu_owners_detach)
 MAKES(gauge_made, percpu_owned_gauge_create_in(owners, PERCPU_OWNED_SUM, ret),
       struct percpu_owned_gauge, percpu_owned_gauge_destroy)
+MAKES(critical, percpu_critical_create(8, ret), struct percpu_critical, percpu_critical_destroy)
 MAKES(rwlock, percpu_rwlock_create(0, ret), struct percpu_rwlock, percpu_rwlock_destroy)
 MAKES(grace, percpu_grace_create(0, ret), struct percpu_grace, percpu_grace_destroy)
 MAKES(local, percpu_local_create(8, PERCPU_LOCAL_LOCK, ret), struct percpu_local,
@@ -345,6 +347,7 @@ static const struct call {
 	ROW(ring_reader_made),
 	ROW(owners_made),
 	ROW(gauge_made),
+	ROW(critical),
 	ROW(rwlock),
 	ROW(grace),
 	ROW(local),

@@ -397,6 +397,25 @@ static void who_leaves_is_outside(void **state)
 	assert_int_equal(percpu_critical_exit(c, other), -EPERM);
 }
 
+static void leave(void)
+{
+	percpu_owners_leave(owners);
+}
+
+/* Another thread leaves the owners while this one joins them. */
+static void who_joins_joins_again(void **state)
+{
+	void *cell = NULL;
+
+	(void)state;
+	deadly = "critical: joined";
+	meanwhile = leave;
+	assert_int_equal(percpu_critical_enter(c, &cell), 0);
+	assert_null(meanwhile);
+	assert_int_not_equal(percpu_owners_self(owners), 0);
+	assert_int_equal(percpu_critical_exit(c, cell), 0);
+}
+
 /* Words that no process has written do no harm. */
 static void hostile_words_are_harmless(void **state)
 {
@@ -516,6 +535,7 @@ int main(void)
 		TEST(a_lane_is_recovered_once),
 		TEST(children_are_outside),
 		TEST(who_leaves_is_outside),
+		TEST(who_joins_joins_again),
 		TEST(hostile_words_are_harmless),
 		TEST(killed_processes_break_nothing),
 	};
