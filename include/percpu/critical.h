@@ -24,6 +24,7 @@
 #define PERCPU_CRITICAL_H
 
 #include <errno.h>
+#include <pthread.h>
 
 #include <percpu/owner.h>
 #include <percpu/seq.h>
@@ -144,14 +145,29 @@ PERCPU_API const void *percpu_critical_cell(const struct percpu_critical *c, uns
 PERCPU_API PERCPU_MUST_CHECK int percpu_critical_enter_slow(struct percpu_critical *c, void **ret);
 PERCPU_API int percpu_critical_exit_slow(struct percpu_critical *c, void *cell);
 
-/* Return what this thread stores in a lane. Two threads of a process do not have the same number,
- * because percpu_self is thread-local. It is odd, so not 0. */
+/* Return an address that two threads of a process do not have at a time: the thread pointer. Units
+ * of all kinds, and the library, find the same one. */
+PERCPU_INLINE uintptr_t percpu_critical_thread(void)
+{
+	uintptr_t at;
+
+#if defined(__x86_64__) && defined(__LP64__)
+	__asm__("{movq %%fs:0, %0|mov %0, qword ptr fs:0}" : "=r"(at));
+#elif defined(__aarch64__)
+	__asm__("mrs %0, tpidr_el0" : "=r"(at));
+#else
+	at = (uintptr_t)pthread_self();
+#endif
+	return at;
+}
+
+/* Return what this thread stores in a lane. It is odd, so not 0. */
 PERCPU_INLINE uint32_t percpu_critical_self(const struct percpu_critical *c)
 {
 	const uint32_t owner = __atomic_load_n(&c->owner, __ATOMIC_RELAXED);
 
 	return owner != PERCPU_CRITICAL_BY_THREAD ? owner :
-						    (uint32_t)((uintptr_t)&percpu_self >> 5 | 1);
+						    (uint32_t)(percpu_critical_thread() >> 5 | 1);
 }
 
 /**

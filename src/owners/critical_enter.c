@@ -106,6 +106,7 @@ static int enter_any(struct percpu_critical_handle *h, uint32_t self, bool look,
 int percpu_critical_enter_slow(struct percpu_critical *c, void **ret)
 {
 	struct percpu_critical_handle *h = (struct percpu_critical_handle *)c;
+	const int saved = errno;
 	uint64_t deadline = 0, now;
 	uint32_t self;
 	int e;
@@ -127,6 +128,7 @@ int percpu_critical_enter_slow(struct percpu_critical *c, void **ret)
 				   __atomic_load_n(&h->refused, __ATOMIC_RELAXED),
 				   CRITICAL_SLEEP_NS);
 		e = enter_any(h, self, true, ret);
+		errno = saved; /* of the thread that a signal handler interrupts */
 	}
 	return e;
 }

@@ -24,7 +24,7 @@ INTERNAL = {"percpu_counter_array_commit", "percpu_stats_words2", "percpu_wbuf_a
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
-INTERNAL |= {"percpu_critical_self"}
+INTERNAL |= {"percpu_critical_self", "percpu_critical_thread"}
 INTERNAL |= {"percpu_rwlock_try", "percpu_grace_at", "percpu_grace_try", "percpu_participant_cell"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p

@@ -210,7 +210,7 @@ static void update_often(unsigned i, void *arg)
 	uint32_t *failed = arg;
 	struct test_timer timer;
 
-	if (!test_timer_start(&timer, SIGUSR1, 500 + i))
+	if (!test_timer_start(&timer, SIGUSR1, 20000 + i))
 		__atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
 	for (unsigned round = 0; round < test_rounds(ROUNDS); round++)
 		if (update_at_last(2) != 0)
