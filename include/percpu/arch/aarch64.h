@@ -315,28 +315,29 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 
 PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
 {
+	uint64_t w;
 	void *lane;
 
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("enter")
-		"ldar w9, [x10]\n\t"
+		"ldar %w[w], [x10]\n\t"
 		PERCPU_SEQ_STEP(loaded)
-		"add %[lane], x10, #4\n\t"
-		"ldar %w[lane], [%[lane]]\n\t"
-		"orr x9, x9, %[lane]\n\t"
-		"cmp x9, #0\n\t"
-		PERCPU_SEQ_REFUSE_UNLESS("eq")
 		"mov %[lane], x10\n\t"
+		"add x9, x10, #4\n\t"
+		"ldar w9, [x9]\n\t"
+		"orr %w[w], %w[w], w9\n\t"
+		"cbnz %w[w], 2f\n\t"
 		PERCPU_SEQ_STEP(decided)
 		"str %w[owner], [x10]\n"
 		PERCPU_SEQ_END
-		: [lane] "=&r"(lane)
+		: [w] "=&r"(w), [lane] "=&r"(lane)
 		: PERCPU_SEQ_CELL, [owner] "r"(owner)
 		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
+		: slow);
+	if (w != 0)
+		return PERCPU_SEQ_REFUSED;
 	*ret = lane;
 	return 0;
-	PERCPU_SEQ_EXIT_REFUSED
 	PERCPU_SEQ_EXIT
 }
 

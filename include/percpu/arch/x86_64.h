@@ -284,25 +284,27 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 
 PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
 {
+	uint32_t w;
 	void *lane;
 
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("enter")
-		"movl (%%rax), %k[lane]\n\t"
+		"movl (%%rax), %[w]\n\t"
 		PERCPU_SEQ_STEP(loaded)
-		"orl 4(%%rax), %k[lane]\n\t"
-		PERCPU_SEQ_REFUSE_IF("nz")
 		"movq %%rax, %[lane]\n\t"
+		"orl 4(%%rax), %[w]\n\t"
+		"jnz 2f\n\t"
 		PERCPU_SEQ_STEP(decided)
 		"movl %[owner], (%%rax)\n"
 		PERCPU_SEQ_END
-		: [lane] "=&r"(lane)
+		: [w] "=&r"(w), [lane] "=&r"(lane)
 		: PERCPU_SEQ_CELL, [owner] "r"(owner)
 		: PERCPU_SEQ_CLOBBERS
-		: slow, refused);
+		: slow);
+	if (w != 0)
+		return PERCPU_SEQ_REFUSED;
 	*ret = lane;
 	return 0;
-	PERCPU_SEQ_EXIT_REFUSED
 	PERCPU_SEQ_EXIT
 }
 
