@@ -509,10 +509,10 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		return add_within(lane->word, (uint64_t)c->n[0], (uint64_t)c->other) ? done :
 										       refused;
 	case MODEL_ENTER:
+		done.value = refused.value = lane->word[1];
 		if (word != 0)
 			return refused;
 		lane->narrow = (uint32_t)c->n[0];
-		done.value = lane->word[1];
 		return done;
 	default:
 		break;

@@ -279,10 +279,8 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		break;
 	case MODEL_ENTER: /* the word beside says of which lane the address is */
 		r.code = percpu_seq_enter(cell, stride, (uint32_t)c->n[0], &item);
-		if (r.code == 0)
+		if (r.code != PERCPU_SEQ_SLOW)
 			r.value = ((const int64_t *)item)[1];
-		else if (item != unset)
-			r.value = (int64_t)(uintptr_t)item;
 		break;
 	case MODEL_WIDEN:
 	case MODEL_WIDEN_NEW:

@@ -325,8 +325,8 @@ PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, vo
 		"mov %[lane], x10\n\t"
 		"add x9, x10, #4\n\t"
 		"ldar w9, [x9]\n\t"
-		"orr %w[w], %w[w], w9\n\t"
-		"cbnz %w[w], 2f\n\t"
+		"orr %[w], %[w], x9\n\t"
+		"cbnz %[w], 2f\n\t"
 		PERCPU_SEQ_STEP(decided)
 		"str %w[owner], [x10]\n"
 		PERCPU_SEQ_END
@@ -334,10 +334,8 @@ PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, vo
 		: PERCPU_SEQ_CELL, [owner] "r"(owner)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
-	if (w != 0)
-		return PERCPU_SEQ_REFUSED;
 	*ret = lane;
-	return 0;
+	return w != 0 ? PERCPU_SEQ_REFUSED : 0;
 	PERCPU_SEQ_EXIT
 }
 

@@ -514,7 +514,7 @@ PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t 
  *	first = p[0]				acquire
  *						@loaded
  *	second = p[1]				acquire
- *	if (first != 0 || second != 0) return REFUSED
+ *	if (first != 0 || second != 0) { *ret = p; return REFUSED }
  *						@decided
  *	p[0] = owner				commit, 32 bits
  *	*ret = p

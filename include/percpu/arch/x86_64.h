@@ -301,10 +301,8 @@ PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, vo
 		: PERCPU_SEQ_CELL, [owner] "r"(owner)
 		: PERCPU_SEQ_CLOBBERS
 		: slow);
-	if (w != 0)
-		return PERCPU_SEQ_REFUSED;
 	*ret = lane;
-	return 0;
+	return w != 0 ? PERCPU_SEQ_REFUSED : 0;
 	PERCPU_SEQ_EXIT
 }
 
