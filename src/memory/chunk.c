@@ -283,8 +283,14 @@ void percpu_chunk_discard(struct percpu_chunk *k, size_t offset, size_t size)
 			continue;
 		first = percpu_chunk_lane(k, lane, offset);
 		last = first + size;
-		first += from_start ? -((uintptr_t)first % page) : -(uintptr_t)first % page;
-		last += to_end ? -(uintptr_t)last % page : -((uintptr_t)last % page);
+		if (from_start)
+			first -= (uintptr_t)first % page;
+		else
+			first += -(uintptr_t)first % page;
+		if (to_end)
+			last += -(uintptr_t)last % page;
+		else
+			last -= (uintptr_t)last % page;
 		if (first < last)
 			madvise(first, last - first, k->shared ? MADV_REMOVE : MADV_DONTNEED);
 	}
