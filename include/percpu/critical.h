@@ -225,6 +225,7 @@ PERCPU_INLINE int percpu_critical_exit(struct percpu_critical *c, void *cell)
  *	-EPERM, -ENOMEM, -EAGAIN  sequences cannot be fenced, as percpu_fence() and
  *		percpu_fence_all()
  *
+ * Context: not a signal handler.
  * Progress: makes system calls, and waits for the thread inside.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_critical_enter_lane(struct percpu_critical *c,
