@@ -146,13 +146,14 @@ static void fill_extremes(struct model_lane *lane, uint64_t *random)
 	}
 }
 
-/* Choose the two words of 32 bits that say which thread has a lane: both 0, or one of them, or
- * neither. */
-static int64_t choose_owners(uint64_t *random)
+/* Fill the two words that say which thread has a lane. Each is 0, or any number, or one half is 0. */
+static void fill_owners(struct model_lane *lane, uint64_t *random)
 {
-	static const uint64_t masks[] = { 0, 0, UINT32_MAX, ~(uint64_t)UINT32_MAX, UINT64_MAX };
+	static const uint64_t masks[] = { 0, UINT32_MAX, ~(uint64_t)UINT32_MAX, UINT64_MAX };
+	const bool is_free = test_random(random) % 2;
 
-	return (int64_t)(test_random(random) & masks[test_random(random) % 5]);
+	for (unsigned i = 0; i < 2; i++)
+		lane->word[i] &= (int64_t)(is_free ? 0 : masks[test_random(random) % 4]);
 }
 
 void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
@@ -169,7 +170,7 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 	if (is_widen(op))
 		fill_extremes(lane, random);
 	if (op == MODEL_ENTER)
-		lane->word[0] = choose_owners(random);
+		fill_owners(lane, random);
 	if (op == MODEL_ADD_LIMIT)
 		lane->word[0] >>= 1; /* so that the sum does not wrap */
 	if (op == MODEL_PUSH || op == MODEL_POP)
@@ -509,10 +510,10 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 		return add_within(lane->word, (uint64_t)c->n[0], (uint64_t)c->other) ? done :
 										       refused;
 	case MODEL_ENTER:
-		done.value = refused.value = lane->word[1];
-		if (word != 0)
+		done.value = refused.value = lane->word[2];
+		if (lane->word[0] != 0 || lane->word[1] != 0)
 			return refused;
-		lane->narrow = (uint32_t)c->n[0];
+		lane->word[0] = c->n[0];
 		return done;
 	default:
 		break;

@@ -277,10 +277,10 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 		r.code = percpu_seq_add_within(cell, (const char *)cell + 8, stride, c->n[0],
 					       (uint64_t)c->other, 2 * (uint64_t)c->other + 1);
 		break;
-	case MODEL_ENTER: /* the word beside says of which lane the address is */
-		r.code = percpu_seq_enter(cell, stride, (uint32_t)c->n[0], &item);
+	case MODEL_ENTER: /* the next word says of which lane the address is */
+		r.code = percpu_seq_enter(cell, stride, (uint64_t)c->n[0], &item);
 		if (r.code != PERCPU_SEQ_SLOW)
-			r.value = ((const int64_t *)item)[1];
+			r.value = ((const int64_t *)item)[2];
 		break;
 	case MODEL_WIDEN:
 	case MODEL_WIDEN_NEW:

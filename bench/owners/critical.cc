@@ -16,6 +16,7 @@
 #include "cells.h"
 
 #define ENTER "enter and exit"
+#define BARE "percpu_seq_enter() and a store"
 #define CHANGE "enter, change 4 words, exit"
 #define IN_FILE "enter and exit, in a file"
 #define BUSY "enter and exit, CPU's lane busy"
@@ -46,6 +47,17 @@ struct section {
 	[[gnu::always_inline]] void add(unsigned)
 	{
 		inside(c, [](record *) {});
+	}
+};
+
+/* The least that enters and exits: each thread stores the same number, and nothing is checked. */
+struct bare : section {
+	[[gnu::always_inline]] void add(unsigned)
+	{
+		void *head = nullptr;
+
+		if (percpu_seq_enter(c->block.base, c->block.stride, 1, &head) == 0)
+			__atomic_store_n(static_cast<uint64_t *>(head), 0, __ATOMIC_RELEASE);
 	}
 };
 
@@ -159,13 +171,15 @@ int main(int argc, char **argv)
 	fprintf(stderr, "critical: measuring, for about 20 seconds ...\n");
 	measure<counter_add>(ADD);
 	measure<section>(ENTER);
+	measure<bare>(BARE);
 	measure<change>(CHANGE);
 	measure<in_file>(IN_FILE);
 	measure<busy>(BUSY);
 	measure<cpu_lock>(LOCK);
 	measure_call(LANE, by_number, 4);
 	all.run();
-	print_rows(all.rows, "Sections, ns", { ADD, ENTER, CHANGE, IN_FILE, BUSY, LOCK, LANE });
+	print_rows(all.rows, "Sections, ns",
+		   { ADD, ENTER, BARE, CHANGE, IN_FILE, BUSY, LOCK, LANE });
 	all.add_aim("enter and exit, to an add", 4, all.rows.ratio(ENTER, 1, ADD, 1));
 	all.add_aim("enter and exit in a file, to an add", 4, all.rows.ratio(IN_FILE, 1, ADD, 1));
 	all.add_aim("enter and exit by 2 threads, to 1", 1.1, all.rows.ratio(ENTER, 2, ENTER, 1));

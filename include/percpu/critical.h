@@ -35,19 +35,17 @@ PERCPU_BEGIN_DECLS
 struct percpu_critical {
 	struct percpu_block block;
 	size_t size;	/* of a cell */
-	uint32_t owner; /* what this process stores in a lane it has; or PERCPU_CRITICAL_... */
-	uint32_t reserved;
-};
+	uint64_t owner; /* what this process stores in a lane it has; or PERCPU_CRITICAL_... */
+} PERCPU_ALIGNED_WORD;
 
 /** Values of percpu_critical.owner. */
 #define PERCPU_CRITICAL_BY_THREAD 0	      /* private: each thread stores a number of its own */
-#define PERCPU_CRITICAL_NOT_JOINED UINT32_MAX /* this process has not joined the owners */
+#define PERCPU_CRITICAL_NOT_JOINED UINT64_MAX /* this process has not joined the owners */
 
 /** What each lane begins with. The cell is behind it. */
 struct percpu_critical_head {
-	uint32_t inside; /* who entered by a sequence; 0: nobody. Atomic */
-	uint32_t taken;	 /* who took the lane otherwise; 0: nobody. Atomic */
-	uint64_t reserved;
+	uint64_t inside; /* the owner that entered by a sequence, or 0. Atomic */
+	uint64_t taken;	 /* the owner that took the lane otherwise, or 0. Atomic */
 } PERCPU_ALIGNED_WORD;
 
 PERCPU_ASSERT(sizeof(struct percpu_critical_head) == 16, "cells are aligned to 16 bytes");
@@ -147,27 +145,26 @@ PERCPU_API int percpu_critical_exit_slow(struct percpu_critical *c, void *cell);
 
 /* Return an address that two threads of a process do not have at a time: the thread pointer. Units
  * of all kinds, and the library, find the same one. */
-PERCPU_INLINE uintptr_t percpu_critical_thread(void)
+PERCPU_INLINE uint64_t percpu_critical_thread(void)
 {
-	uintptr_t at;
+	uint64_t at;
 
 #if defined(__x86_64__) && defined(__LP64__)
 	__asm__("{movq %%fs:0, %0|mov %0, qword ptr fs:0}" : "=r"(at));
 #elif defined(__aarch64__)
 	__asm__("mrs %0, tpidr_el0" : "=r"(at));
 #else
-	at = (uintptr_t)pthread_self();
+	at = (uint64_t)(uintptr_t)pthread_self();
 #endif
 	return at;
 }
 
-/* Return what this thread stores in a lane. It is odd, so not 0. */
-PERCPU_INLINE uint32_t percpu_critical_self(const struct percpu_critical *c)
+/* Return what this thread stores in a lane. */
+PERCPU_INLINE uint64_t percpu_critical_self(const struct percpu_critical *c)
 {
-	const uint32_t owner = __atomic_load_n(&c->owner, __ATOMIC_RELAXED);
+	const uint64_t owner = __atomic_load_n(&c->owner, __ATOMIC_RELAXED);
 
-	return owner != PERCPU_CRITICAL_BY_THREAD ? owner :
-						    (uint32_t)(percpu_critical_thread() >> 5 | 1);
+	return percpu_likely(owner == PERCPU_CRITICAL_BY_THREAD) ? percpu_critical_thread() : owner;
 }
 
 /**
@@ -185,11 +182,14 @@ PERCPU_INLINE uint32_t percpu_critical_self(const struct percpu_critical *c)
  */
 PERCPU_INLINE PERCPU_MUST_CHECK int percpu_critical_enter(struct percpu_critical *c, void **ret)
 {
-	const uint32_t self = percpu_critical_self(c);
+	uint64_t self = __atomic_load_n(&c->owner, __ATOMIC_RELAXED);
 	void *lane = PERCPU_NULL(void *);
 
-	if (percpu_unlikely(self == PERCPU_CRITICAL_NOT_JOINED ||
-			    percpu_seq_enter(c->block.base, c->block.stride, self, &lane)))
+	if (percpu_likely(self == PERCPU_CRITICAL_BY_THREAD))
+		self = percpu_critical_thread();
+	else if (self == PERCPU_CRITICAL_NOT_JOINED)
+		return percpu_critical_enter_slow(c, ret);
+	if (percpu_unlikely(percpu_seq_enter(c->block.base, c->block.stride, self, &lane)))
 		return percpu_critical_enter_slow(c, ret);
 	*ret = (char *)lane + sizeof(struct percpu_critical_head);
 	return 0;

@@ -10,22 +10,13 @@
 
 _Static_assert(offsetof(struct percpu_critical_handle, critical.block) == 0, "begins every handle");
 
-/* What a lane holds of an owner's number: all of the slot, and the rest modulo this. So no owner is
- * 0 or PERCPU_CRITICAL_NOT_JOINED. */
-#define CRITICAL_TURNS ((1U << (32 - PERCPU_OWNERS_BITS)) - 2)
-
-static uint32_t critical_owner_of(uint64_t slot, uint64_t turn)
-{
-	return (uint32_t)((turn % CRITICAL_TURNS + 1) << PERCPU_OWNERS_BITS | slot);
-}
-
 static struct percpu_critical_handle *privates; /* the process lock protects the list */
 
 /* Free the lanes of threads that the child does not have. The forking thread stays inside. */
 static void critical_mend_in_child(void)
 {
 	for (struct percpu_critical_handle *h = privates; h != NULL; h = h->next) {
-		const uint32_t self = percpu_critical_self(&h->critical);
+		const uint64_t self = percpu_critical_self(&h->critical);
 
 		for (unsigned lane = 0; lane < percpu_critical_lanes(&h->critical); lane++) {
 			struct percpu_critical_head *head =
@@ -241,7 +232,7 @@ const void *percpu_critical_cell(const struct percpu_critical *c, unsigned lane)
 	return lane < percpu_critical_lanes(c) ? percpu_critical_head_of(c, lane) + 1 : NULL;
 }
 
-int percpu_critical_join(struct percpu_critical_handle *h, uint32_t *ret_self)
+int percpu_critical_join(struct percpu_critical_handle *h, uint64_t *ret_self)
 {
 	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
 	uint64_t id;
@@ -258,9 +249,8 @@ int percpu_critical_join(struct percpu_critical_handle *h, uint32_t *ret_self)
 		percpu_process_lock();
 		id = percpu_owners_self(h->owners);
 		if (percpu_owner_is_still(h->owners, id)) {
-			*ret_self =
-				critical_owner_of(id % PERCPU_OWNERS_MAX, id / PERCPU_OWNERS_MAX);
-			__atomic_store_n(&h->critical.owner, *ret_self, __ATOMIC_RELAXED);
+			*ret_self = id;
+			__atomic_store_n(&h->critical.owner, id, __ATOMIC_RELAXED);
 		}
 		percpu_process_unlock();
 		if (percpu_now_ns() >= deadline)
@@ -269,14 +259,7 @@ int percpu_critical_join(struct percpu_critical_handle *h, uint32_t *ret_self)
 	return 0;
 }
 
-bool percpu_critical_is_dead(const struct percpu_critical_handle *h, uint32_t owner)
+bool percpu_critical_is_dead(const struct percpu_critical_handle *h, uint64_t owner)
 {
-	const size_t slot = owner % PERCPU_OWNERS_MAX;
-	struct percpu_owner_seen seen;
-
-	if (h->owners == NULL || owner == 0 || percpu_owner_is_hidden(h->owners, slot))
-		return false;
-	return !percpu_owner_look(h->owners, slot, &seen) ||
-	       critical_owner_of(slot, seen.word / 2) != owner ||
-	       !percpu_owners_alive(h->owners, seen.word / 2 * PERCPU_OWNERS_MAX + slot);
+	return h->owners != NULL && owner != 0 && !percpu_owners_alive(h->owners, owner);
 }

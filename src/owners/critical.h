@@ -43,9 +43,9 @@ static inline struct percpu_critical_head *percpu_critical_head_of(const struct 
 
 /** Store in ret_self what the calling thread stores in lanes. If this process is not an owner, join
  *  the owners. Returns 0 or -errno. */
-int percpu_critical_join(struct percpu_critical_handle *h, uint32_t *ret_self);
+int percpu_critical_join(struct percpu_critical_handle *h, uint64_t *ret_self);
 
 /** Return whether an owner that has stored this in a lane is dead. Makes system calls. */
-bool percpu_critical_is_dead(const struct percpu_critical_handle *h, uint32_t owner);
+bool percpu_critical_is_dead(const struct percpu_critical_handle *h, uint64_t owner);
 
 #endif

@@ -11,20 +11,28 @@
 	64 /* a thread that found its CPU's lane busy so often looks for dead owners */
 #define CRITICAL_SLEEP_NS (PERCPU_SECOND / 10000)
 
-static bool take_lane_from(struct percpu_critical_head *head, uint32_t from, uint32_t self)
+/* Nobody wakes a thread that waits for a lane, since an exit makes no system call. */
+static void sleep_shortly(void)
+{
+	uint32_t nothing = 0;
+
+	percpu_futex_sleep(&nothing, FUTEX_WAIT_PRIVATE, 0, CRITICAL_SLEEP_NS);
+}
+
+static bool take_lane_from(struct percpu_critical_head *head, uint64_t from, uint64_t self)
 {
 	return __atomic_compare_exchange_n(&head->taken, &from, self, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_RELAXED);
 }
 
-static void give_lane_back(struct percpu_critical_head *head, uint32_t value)
+static void give_lane_back(struct percpu_critical_head *head, uint64_t value)
 {
 	__atomic_store_n(&head->taken, value, __ATOMIC_RELEASE);
 }
 
 /* Take a spare lane that is free, from that of the calling thread's CPU on. Returns NULL if there is
  * none. */
-static struct percpu_critical_head *take_spare(const struct percpu_critical *c, uint32_t self)
+static struct percpu_critical_head *take_spare(const struct percpu_critical *c, uint64_t self)
 {
 	struct percpu_chunk *k = c->block.chunk;
 	const uint32_t first = percpu_chunk_choose_lane(k) - k->cpus;
@@ -40,11 +48,11 @@ static struct percpu_critical_head *take_spare(const struct percpu_critical *c, 
 }
 
 /* Take the lane if a dead owner has it. */
-static bool take_from_dead(const struct percpu_critical_handle *h, size_t lane, uint32_t self)
+static bool take_from_dead(const struct percpu_critical_handle *h, size_t lane, uint64_t self)
 {
 	struct percpu_critical_head *head = percpu_critical_head_of(&h->critical, lane);
-	const uint32_t inside = __atomic_load_n(&head->inside, __ATOMIC_RELAXED);
-	const uint32_t taken = __atomic_load_n(&head->taken, __ATOMIC_RELAXED);
+	const uint64_t inside = __atomic_load_n(&head->inside, __ATOMIC_RELAXED);
+	const uint64_t taken = __atomic_load_n(&head->taken, __ATOMIC_RELAXED);
 
 	if (lane >= h->critical.block.chunk->cpus)
 		return percpu_critical_is_dead(h, taken) && take_lane_from(head, taken, self);
@@ -64,7 +72,7 @@ static bool take_from_dead(const struct percpu_critical_handle *h, size_t lane, 
 
 /* Take a lane that a dead owner has. Returns NULL if there is none. */
 static struct percpu_critical_head *take_any_from_dead(const struct percpu_critical_handle *h,
-						       uint32_t self)
+						       uint64_t self)
 {
 	const unsigned lanes = percpu_critical_lanes(&h->critical);
 
@@ -75,7 +83,7 @@ static struct percpu_critical_head *take_any_from_dead(const struct percpu_criti
 }
 
 /* Enter by the sequence. Returns NULL if the lane is busy, or the thread cannot run sequences. */
-static struct percpu_critical_head *try_sequence(const struct percpu_critical *c, uint32_t self)
+static struct percpu_critical_head *try_sequence(const struct percpu_critical *c, uint64_t self)
 {
 	int r = PERCPU_SEQ_SLOW;
 	void *lane = NULL;
@@ -86,7 +94,7 @@ static struct percpu_critical_head *try_sequence(const struct percpu_critical *c
 }
 
 /* Enter any lane. Returns 0, -EOWNERDEAD, or -EBUSY if all lanes are busy. */
-static int enter_any(struct percpu_critical_handle *h, uint32_t self, bool look, void **ret)
+static int enter_any(struct percpu_critical_handle *h, uint64_t self, bool look, void **ret)
 {
 	struct percpu_critical_head *head = try_sequence(&h->critical, self);
 	int e = 0;
@@ -108,7 +116,7 @@ int percpu_critical_enter_slow(struct percpu_critical *c, void **ret)
 	struct percpu_critical_handle *h = (struct percpu_critical_handle *)c;
 	const int saved = errno;
 	uint64_t deadline = 0, now;
-	uint32_t self;
+	uint64_t self;
 	int e;
 
 	if (!c->block.chunk->region->writable)
@@ -124,9 +132,7 @@ int percpu_critical_enter_slow(struct percpu_critical *c, void **ret)
 		deadline = deadline != 0 ? deadline : now + PERCPU_LOCK_NS;
 		if (now >= deadline)
 			return -ETIMEDOUT;
-		percpu_futex_sleep(&h->refused, FUTEX_WAIT_PRIVATE,
-				   __atomic_load_n(&h->refused, __ATOMIC_RELAXED),
-				   CRITICAL_SLEEP_NS);
+		sleep_shortly();
 		e = enter_any(h, self, true, ret);
 		errno = saved; /* of the thread that a signal handler interrupts */
 	}
@@ -136,7 +142,7 @@ int percpu_critical_enter_slow(struct percpu_critical *c, void **ret)
 int percpu_critical_exit_slow(struct percpu_critical *c, void *cell)
 {
 	struct percpu_critical_head *const head = (struct percpu_critical_head *)cell - 1;
-	const uint32_t self = percpu_critical_self(c);
+	const uint64_t self = percpu_critical_self(c);
 
 	if (self == PERCPU_CRITICAL_NOT_JOINED ||
 	    __atomic_load_n(&head->taken, __ATOMIC_RELAXED) != self)
@@ -147,20 +153,20 @@ int percpu_critical_exit_slow(struct percpu_critical *c, void *cell)
 
 /* A certain lane */
 
-/* Wait until this changes, for a short time. Returns 0, or -ETIMEDOUT after the deadline. */
-static int await_change(uint32_t *word, uint32_t value, uint64_t deadline)
+/* Wait a short time for a lane's head to change. Returns 0, or -ETIMEDOUT after the deadline. */
+static int await_change(uint64_t deadline)
 {
 	if (percpu_now_ns() >= deadline)
 		return -ETIMEDOUT;
-	percpu_futex_sleep(word, FUTEX_WAIT, value, CRITICAL_SLEEP_NS);
+	sleep_shortly();
 	return 0;
 }
 
 /* Take the lane, also from a dead owner. Store in ret_from the owner it was taken from, or 0. */
 static int take_lane(const struct percpu_critical_handle *h, struct percpu_critical_head *head,
-		     uint32_t self, uint64_t deadline, uint32_t *ret_from)
+		     uint64_t self, uint64_t deadline, uint64_t *ret_from)
 {
-	uint32_t from;
+	uint64_t from;
 	int e;
 
 	for (;;) {
@@ -170,7 +176,7 @@ static int take_lane(const struct percpu_critical_handle *h, struct percpu_criti
 			*ret_from = from;
 			return 0;
 		}
-		e = await_change(&head->taken, from, deadline);
+		e = await_change(deadline);
 		if (e != 0)
 			return e;
 	}
@@ -190,7 +196,7 @@ static int fence_lane(const struct percpu_critical *c, unsigned lane)
 static int await_exit(const struct percpu_critical_handle *h, struct percpu_critical_head *head,
 		      uint64_t deadline)
 {
-	uint32_t inside;
+	uint64_t inside;
 	int e = 0;
 
 	while (e == 0 && (inside = __atomic_load_n(&head->inside, __ATOMIC_ACQUIRE)) != 0) {
@@ -198,7 +204,7 @@ static int await_exit(const struct percpu_critical_handle *h, struct percpu_crit
 			__atomic_store_n(&head->inside, 0, __ATOMIC_RELAXED);
 			return -EOWNERDEAD;
 		}
-		e = await_change(&head->inside, inside, deadline);
+		e = await_change(deadline);
 	}
 	return e;
 }
@@ -208,7 +214,7 @@ int percpu_critical_enter_lane(struct percpu_critical *c, unsigned lane, void **
 	struct percpu_critical_handle *h = (struct percpu_critical_handle *)c;
 	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
 	struct percpu_critical_head *head;
-	uint32_t self, from;
+	uint64_t self, from;
 	int e;
 
 	if (c == NULL || ret == NULL || lane >= percpu_critical_lanes(c))

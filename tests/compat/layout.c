@@ -319,12 +319,10 @@ SIZE(percpu_critical, 56, 32, 32);
 AT(percpu_critical, block, 0, 0, 0);
 AT(percpu_critical, size, 40, 20, 20);
 AT(percpu_critical, owner, 48, 24, 24);
-AT(percpu_critical, reserved, 52, 28, 28);
 
 SIZE(percpu_critical_head, 16, 16, 16);
 AT(percpu_critical_head, inside, 0, 0, 0);
-AT(percpu_critical_head, taken, 4, 4, 4);
-AT(percpu_critical_head, reserved, 8, 8, 8);
+AT(percpu_critical_head, taken, 8, 8, 8);
 
 SIZE(percpu_rwlock, 72, 40, 40);
 AT(percpu_rwlock, in, 0, 0, 0);

@@ -186,10 +186,10 @@ static void reset_within_an_observation(void **state)
 /* A lane that all CPUs share: its stride is 0. One thread enters it. Another stores the second word,
  * and after a fence it may rely on what the first word says. */
 static struct {
-	uint32_t owner, other;
+	uint64_t owner, other;
 } words_of_lane __attribute__((aligned(8)));
 static bool fences;
-static uint32_t owner_then;
+static uint64_t owner_then;
 static int entered;
 
 static void enter(void)

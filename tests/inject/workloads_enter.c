@@ -15,17 +15,16 @@
 
 /* Shared with children: a lane for each CPU. */
 static struct lane {
-	uint32_t owner; /* 0, or the worker's number from 1 */
-	uint32_t other; /* 0: no worker takes the lane otherwise */
-	uint32_t inside;
-	uint32_t unused;
+	uint64_t owner; /* 0, or the worker's number from 1 */
+	uint64_t other; /* 0: no worker takes the lane otherwise */
+	uint64_t inside;
 	uint64_t first, second; /* equal, while no worker has the lane */
 } __attribute__((aligned(64))) * lanes;
 
 static unsigned n_lanes;
 
 /* Return whether the worker has this lane, alone. */
-static bool is_alone(struct lane *lane, uint32_t owner)
+static bool is_alone(struct lane *lane, uint64_t owner)
 {
 	return lane >= lanes && lane < lanes + n_lanes &&
 	       __atomic_load_n(&lane->owner, __ATOMIC_RELAXED) == owner &&
@@ -37,7 +36,7 @@ static bool is_alone(struct lane *lane, uint32_t owner)
 static void update(struct worker *w)
 {
 	const uint64_t n = test_random(&w->random);
-	const uint32_t owner = w->id + 1;
+	const uint64_t owner = w->id + 1;
 	struct lane *lane;
 	void *entered;
 	int r;

@@ -104,7 +104,7 @@ int narrow_add_if(PLAIN, int64_t n, const uint64_t *state, uint64_t expected)
 	return percpu_seq_narrow_add_if(cell, stride, n, state, expected);
 }
 
-int enter(PLAIN, uint32_t owner, void **ret)
+int enter(PLAIN, uint64_t owner, void **ret)
 {
 	return percpu_seq_enter(cell, stride, owner, ret);
 }

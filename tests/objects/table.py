@@ -38,7 +38,7 @@ SEQUENCES = {
     "narrow_add": ("cell:32", "cell:32"),
     "add_at": ("at:64:acquire *at:64", "*at:64"),
     "narrow_add_if": ("state:64:acquire cell:32", "cell:32"),
-    "enter": ("cell:32:acquire cell+4:32:acquire", "cell:32"),
+    "enter": ("cell:64:acquire cell+8:64:acquire", "cell:64"),
     "add_double": ("cell:64", "cell:64"),
     "add_count_double": ("cell:64 cell+8:64", "cell:128"),
     "add_within": ("partner:64 cell:64", "cell:64"),

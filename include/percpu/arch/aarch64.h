@@ -313,22 +313,22 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
-PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint64_t owner, void **ret)
 {
 	uint64_t w;
 	void *lane;
 
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("enter")
-		"ldar %w[w], [x10]\n\t"
+		"ldar %[w], [x10]\n\t"
 		PERCPU_SEQ_STEP(loaded)
 		"mov %[lane], x10\n\t"
-		"add x9, x10, #4\n\t"
-		"ldar w9, [x9]\n\t"
+		"add x9, x10, #8\n\t"
+		"ldar x9, [x9]\n\t"
 		"orr %[w], %[w], x9\n\t"
 		"cbnz %[w], 2f\n\t"
 		PERCPU_SEQ_STEP(decided)
-		"str %w[owner], [x10]\n"
+		"str %[owner], [x10]\n"
 		PERCPU_SEQ_END
 		: [w] "=&r"(w), [lane] "=&r"(lane)
 		: PERCPU_SEQ_CELL, [owner] "r"(owner)

@@ -92,7 +92,7 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	return PERCPU_SEQ_SLOW;
 }
 
-PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint64_t owner, void **ret)
 {
 	(void)cell, (void)stride, (void)owner, (void)ret;
 	return PERCPU_SEQ_SLOW;

@@ -506,20 +506,20 @@ PERCPU_INLINE int percpu_seq_add_within(void *cell, const void *partner, size_t 
 					uint64_t reach, uint64_t span);
 
 /**
- * enter: this CPU's lane, for one thread alone. p is two words of 32 bits, both 0 while no thread
- * has the lane. The second word is for threads that take the lane otherwise: they store it, fence,
- * and wait until the first word is 0. One load of both words would wait until the store by which
- * the lane was given back has left the store buffer.
+ * enter: this CPU's lane, for one thread alone. p is two words, both 0 while no thread has the lane.
+ * The second word is for threads that take the lane otherwise: they store it, fence, and wait until
+ * the first word is 0. One load of both words would wait until the store by which the lane was given
+ * back has left the store buffer.
  *
  *	first = p[0]				acquire
  *						@loaded
  *	second = p[1]				acquire
  *	if (first != 0 || second != 0) { *ret = p; return REFUSED }
  *						@decided
- *	p[0] = owner				commit, 32 bits
+ *	p[0] = owner				commit
  *	*ret = p
  */
-PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret);
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint64_t owner, void **ret);
 
 /**
  * spin: loops inside the sequence until *flag is nonzero (0) or the tries are used up

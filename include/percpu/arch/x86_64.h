@@ -282,20 +282,20 @@ PERCPU_INLINE int percpu_seq_xchg(void *cell, const void *guard, size_t stride, 
 	PERCPU_SEQ_EXIT
 }
 
-PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint32_t owner, void **ret)
+PERCPU_INLINE int percpu_seq_enter(void *cell, size_t stride, uint64_t owner, void **ret)
 {
-	uint32_t w;
+	uint64_t w;
 	void *lane;
 
 	__asm__ __volatile__ goto(
 		PERCPU_SEQ_BEGIN("enter")
-		"movl (%%rax), %[w]\n\t"
+		"movq (%%rax), %[w]\n\t"
 		PERCPU_SEQ_STEP(loaded)
 		"movq %%rax, %[lane]\n\t"
-		"orl 4(%%rax), %[w]\n\t"
+		"orq 8(%%rax), %[w]\n\t"
 		"jnz 2f\n\t"
 		PERCPU_SEQ_STEP(decided)
-		"movl %[owner], (%%rax)\n"
+		"movq %[owner], (%%rax)\n"
 		PERCPU_SEQ_END
 		: [w] "=&r"(w), [lane] "=&r"(lane)
 		: PERCPU_SEQ_CELL, [owner] "r"(owner)

@@ -436,7 +436,7 @@ static void hostile_words_are_harmless(void **state)
 	}
 	control->size = SIZE;
 	for (unsigned lane = 0; lane < percpu_critical_lanes(c); lane++) {
-		percpu_critical_head_of(c, lane)->inside = UINT32_MAX - lane;
+		percpu_critical_head_of(c, lane)->inside = UINT64_MAX - lane;
 		percpu_critical_head_of(c, lane)->taken = lane + 1;
 	}
 	for (unsigned lane = 0; lane < percpu_critical_lanes(c) / 2; lane++) {
