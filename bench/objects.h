@@ -147,7 +147,7 @@ template <unsigned n> struct wbuf_add {
 		percpu_wbuf_entry all[n];
 
 		for (unsigned k = 0; k < n; k++)
-			all[k] = { &words[(i + k) % cells], 1 };
+			all[k] = percpu_wbuf_entry_u64(&words[(i + k) % cells], 1);
 		(void)percpu_wbuf_add_n(wbuf, all, n);
 	}
 };

@@ -26,8 +26,10 @@ int main(void)
 
 	for (int i = 0; i < 1000 && e == 0; i++) {
 		/* percpu_wbuf_read() sees both adds, or neither. */
-		const struct percpu_wbuf_entry adds[] = { { &session.packets, 1 },
-							  { &session.bytes, 64 } };
+		const struct percpu_wbuf_entry adds[] = {
+			percpu_wbuf_entry_u64(&session.packets, 1),
+			percpu_wbuf_entry_u64(&session.bytes, 64),
+		};
 
 		e = percpu_wbuf_add_n(w, adds, 2);
 	}

@@ -326,6 +326,31 @@ int percpu_wbuf_add_n_call(struct percpu_wbuf *w, const struct percpu_wbuf_entry
 	return percpu_wbuf_add_n(w, adds, n);
 }
 
+int percpu_wbuf_add_u32_call(struct percpu_wbuf *w, uint32_t *cell, uint32_t n)
+{
+	return percpu_wbuf_add_u32(w, cell, n);
+}
+
+int percpu_wbuf_add_double_call(struct percpu_wbuf *w, double *cell, double n)
+{
+	return percpu_wbuf_add_double(w, cell, n);
+}
+
+struct percpu_wbuf_entry percpu_wbuf_entry_u64_call(uint64_t *cell, uint64_t n)
+{
+	return percpu_wbuf_entry_u64(cell, n);
+}
+
+struct percpu_wbuf_entry percpu_wbuf_entry_u32_call(uint32_t *cell, uint32_t n)
+{
+	return percpu_wbuf_entry_u32(cell, n);
+}
+
+struct percpu_wbuf_entry percpu_wbuf_entry_double_call(double *cell, double n)
+{
+	return percpu_wbuf_entry_double(cell, n);
+}
+
 void percpu_wbuf_hint_flush_call(struct percpu_wbuf *w)
 {
 	percpu_wbuf_hint_flush(w);

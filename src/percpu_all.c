@@ -70,6 +70,8 @@
 #include "counts/turn.c"
 #include "counts/variable.c"
 #include "counts/wbuf.c"
+#include "counts/wbuf_add.c"
+#include "counts/wbuf_flush.c"
 #include "counts/wbuf_queue.c"
 #include "owners/critical.c"
 #include "owners/critical_enter.c"

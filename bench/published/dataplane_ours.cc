@@ -197,7 +197,7 @@ template <unsigned K> struct buffered {
 	{
 #pragma GCC unroll 8
 		for (unsigned k = 0; k < K; k++)
-			adds[k] = { cell + k, n[k] };
+			adds[k] = percpu_wbuf_entry_u64(cell + k, n[k]);
 	}
 	void one(uint64_t *cell, const uint64_t *n)
 	{

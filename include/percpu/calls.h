@@ -112,6 +112,11 @@ PERCPU_API size_t percpu_sfbuf_length_call(const struct percpu_sfbuf *b);
 PERCPU_API int percpu_wbuf_add_call(struct percpu_wbuf *w, uint64_t *cell, uint64_t n);
 PERCPU_API int percpu_wbuf_add_n_call(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				      size_t n);
+PERCPU_API int percpu_wbuf_add_u32_call(struct percpu_wbuf *w, uint32_t *cell, uint32_t n);
+PERCPU_API int percpu_wbuf_add_double_call(struct percpu_wbuf *w, double *cell, double n);
+PERCPU_API struct percpu_wbuf_entry percpu_wbuf_entry_u64_call(uint64_t *cell, uint64_t n);
+PERCPU_API struct percpu_wbuf_entry percpu_wbuf_entry_u32_call(uint32_t *cell, uint32_t n);
+PERCPU_API struct percpu_wbuf_entry percpu_wbuf_entry_double_call(double *cell, double n);
 PERCPU_API void percpu_wbuf_hint_flush_call(struct percpu_wbuf *w);
 PERCPU_API void percpu_variable_add_call(struct percpu_image *image, uint64_t *variable, int64_t n);
 PERCPU_API void *percpu_zone_get_call(void *item, unsigned cpu);

@@ -3,7 +3,7 @@
  * wbuf.h - write buffers: many counters, little memory.
  *
  * A counter with a cell per CPU takes 8 bytes times the CPUs. Here a counter is one
- * plain uint64_t of the program, its cell. Adds wait in a buffer of the CPU
+ * plain uint64_t, uint32_t or double of the program, its cell. Adds wait in a buffer of the CPU
  * that counted, until a thread flushes that CPU's buffer. One restartable sequence, with one
  * commit, schedules n adds, which are a transaction. A flush applies whole
  * transactions with plain adds, under one lock for all cells of the write buffer. A
@@ -14,6 +14,8 @@
  */
 #ifndef PERCPU_WBUF_H
 #define PERCPU_WBUF_H
+
+#include <stdbool.h>
 
 #include <percpu/seq.h>
 
@@ -29,11 +31,18 @@ struct percpu_wbuf {
 	uint64_t hints_to_flush;
 };
 
-/** One add of a transaction: *cell += n, modulo 2^64. A cell must be aligned to 8 bytes;
- *  on 32-bit x86, a member of a struct needs an attribute for that. */
+/** One add of a transaction. percpu_wbuf_entry_u64() and its like make it. The fields are the
+ *  library's. */
 struct percpu_wbuf_entry {
-	uint64_t *cell;
-	uint64_t n;
+	uintptr_t cell; /* the address, and below it the bits of enum percpu_wbuf_bits */
+	uint64_t n;	/* an integer, or the bits of a double */
+};
+
+/* What the library keeps in the bits that are 0 in the address of an aligned cell. */
+enum percpu_wbuf_bits {
+	PERCPU_WBUF_MORE = 1,	/* another add of the transaction follows; set in a buffer alone */
+	PERCPU_WBUF_U32 = 2,	/* a cell of 4 bytes; bit 2 is the address's */
+	PERCPU_WBUF_DOUBLE = 4, /* a double, unless PERCPU_WBUF_U32 is set */
 };
 
 /*
@@ -47,6 +56,50 @@ struct percpu_wbuf_entry {
  * Progress: a call that waits, waits for the lock of the cells, which is held for a flush.
  * percpu_wbuf_create() and percpu_wbuf_destroy() also take a lock of the process.
  */
+
+/* Return an entry, or one that percpu_wbuf_add_n() refuses if the cell is not aligned. */
+PERCPU_INLINE struct percpu_wbuf_entry percpu_wbuf_entry_of(const void *cell, size_t size,
+							    unsigned bits, uint64_t n)
+{
+	const uintptr_t at = (uintptr_t)cell;
+	const struct percpu_wbuf_entry add = { at % size == 0 && at != 0 ? at + bits : 0, n };
+
+	return add;
+}
+
+/**
+ * Return an entry for *cell += n, modulo 2^64, of a cell that is aligned to 8 bytes. (On 32-bit
+ * x86, a member of a struct needs PERCPU_ALIGNED_WORD for that.) percpu_wbuf_add_n() refuses the
+ * entry if the cell is NULL or not aligned.
+ *
+ * Context: any, also a signal handler.
+ */
+PERCPU_INLINE struct percpu_wbuf_entry percpu_wbuf_entry_u64(uint64_t *cell, uint64_t n)
+{
+	return percpu_wbuf_entry_of(cell, 8, 0, n);
+}
+
+/** Return an entry for *cell += n, modulo 2^32, as percpu_wbuf_entry_u64(), of a cell that is
+ *  aligned to 4 bytes. */
+PERCPU_INLINE struct percpu_wbuf_entry percpu_wbuf_entry_u32(uint32_t *cell, uint32_t n)
+{
+	return percpu_wbuf_entry_of(cell, 4, PERCPU_WBUF_U32, n);
+}
+
+/**
+ * Return an entry for *cell += n, as percpu_wbuf_entry_u64(), of a cell that is aligned to 8 bytes.
+ * Each add rounds to a double. The order of the adds is not stated, so where they round, the last
+ * digits of the sum may differ.
+ *
+ * Context: any, also a signal handler.
+ */
+PERCPU_INLINE struct percpu_wbuf_entry percpu_wbuf_entry_double(double *cell, double n)
+{
+	uint64_t bits;
+
+	__builtin_memcpy(&bits, &n, sizeof(bits));
+	return percpu_wbuf_entry_of(cell, 8, PERCPU_WBUF_DOUBLE, bits);
+}
 
 /** Options of a write buffer. Set size; zero in another field means the default. */
 struct percpu_wbuf_options {
@@ -62,6 +115,10 @@ struct percpu_wbuf_options {
 	void *arg; /* passed to the three functions */
 
 	size_t hints_to_flush; /* calls of percpu_wbuf_hint_flush(); default 64 */
+
+	/* How many adds of a buffer, and of the list, an add or a hint applies at most, from 1 to
+	 * entries; default entries. A transaction that was begun is applied whole. */
+	size_t flush_limit;
 };
 
 /**
@@ -69,7 +126,8 @@ struct percpu_wbuf_options {
  *
  * Returns 0, or
  *	-EINVAL	ret is NULL; options that this library does not know; entries is
- *		no power of two or too large; one or two of the lock's functions
+ *		no power of two or too large; flush_limit is larger than entries; one
+ *		or two of the lock's functions
  *	-ENOMEM	no memory or address space
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
  *
@@ -82,30 +140,59 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_wbuf_create(const struct percpu_wbuf_opt
  *  be there. NULL is fine. */
 PERCPU_API void percpu_wbuf_destroy(struct percpu_wbuf *w);
 
-/** Transactions of more adds than this are not inlined. */
-#define PERCPU_WBUF_INLINE 64
+/** Transactions of more adds than this do not go into a buffer. */
+#define PERCPU_WBUF_LONGEST 64
 
 PERCPU_API int percpu_wbuf_add_slow(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n);
 
-/* Put n adds, at least one, into this CPU's queue. n is usually a constant. */
+/* Return the cell of the kth of n adds, as it is in a buffer. */
+PERCPU_INLINE uintptr_t percpu_wbuf_marked(const struct percpu_wbuf_entry *adds, size_t k, size_t n)
+{
+	return adds[k].cell + (k + 1 < n ? (uintptr_t)PERCPU_WBUF_MORE : 0);
+}
+
+PERCPU_INLINE percpu_words2 percpu_wbuf_words(const struct percpu_wbuf_entry *adds, size_t k,
+					      size_t n)
+{
+	return percpu_words2_of(percpu_wbuf_marked(adds, k, n), adds[k].n);
+}
+
+/* Put n adds, 1 to PERCPU_WBUF_LONGEST, into this CPU's queue. n is usually a constant. */
 PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
 				     const struct percpu_wbuf_entry *adds, size_t n)
 {
+	struct percpu_wbuf_entry marked[PERCPU_WBUF_LONGEST];
+
 	if (sizeof(*adds) != 2 * sizeof(uint64_t))
 		return PERCPU_SEQ_SLOW; /* 32-bit machines have no sequences */
 	if (__builtin_constant_p(n) && n == 1)
 		return percpu_seq_append1(w->queue, w->stride, w->mask,
-					  percpu_words2_load(adds, 0));
+					  percpu_wbuf_words(adds, 0, 1));
 	if (__builtin_constant_p(n) && n == 2)
-		return percpu_seq_append2(w->queue, w->stride, w->mask, percpu_words2_load(adds, 0),
-					  percpu_words2_load(adds, 2));
+		return percpu_seq_append2(w->queue, w->stride, w->mask,
+					  percpu_wbuf_words(adds, 0, 2),
+					  percpu_wbuf_words(adds, 1, 2));
 	if (__builtin_constant_p(n) && n == 4)
-		return percpu_seq_append4(w->queue, w->stride, w->mask, percpu_words2_load(adds, 0),
-					  percpu_words2_load(adds, 2), percpu_words2_load(adds, 4),
-					  percpu_words2_load(adds, 6));
+		return percpu_seq_append4(
+			w->queue, w->stride, w->mask, percpu_wbuf_words(adds, 0, 4),
+			percpu_wbuf_words(adds, 1, 4), percpu_wbuf_words(adds, 2, 4),
+			percpu_wbuf_words(adds, 3, 4));
+	for (size_t k = 0; k < n; k++) {
+		marked[k].cell = percpu_wbuf_marked(adds, k, n);
+		marked[k].n = adds[k].n;
+	}
 	return percpu_seq_copy(w->queue, w->guard, w->stride, w->mask,
-			       (const uint64_t *)(const void *)adds, 2 * n);
+			       (const uint64_t *)(const void *)marked, 2 * n);
+}
+
+/* Return whether each add has a cell. */
+PERCPU_INLINE bool percpu_wbuf_is_valid(const struct percpu_wbuf_entry *adds, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		if (percpu_unlikely(adds[k].cell == 0))
+			return false;
+	return true;
 }
 
 /**
@@ -116,12 +203,14 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
  *
  * If the CPU's buffer is three quarters full, or the thread cannot run sequences, the
  * caller tries the lock once. If the lock is free, the caller applies the adds in
- * the CPU's buffer, and then its own. If the lock is taken, the caller uses the last
- * quarter of the buffer. If that is full, the transaction goes on a list, in memory of
- * malloc(3), for the next flush. No add is lost. The caller waits for no thread, even if the lock
- * holder does not run.
+ * the CPU's buffer, at most flush_limit of them, and then its own. If the lock is taken, the
+ * caller uses the last quarter of the buffer. If that is full, the transaction goes on a list, in
+ * memory of malloc(3), for the next flush. A transaction of more than PERCPU_WBUF_LONGEST adds is
+ * applied at once, or goes on the list if the lock is taken. No add is lost. The caller waits for
+ * no thread, even if the lock holder does not run.
  *
  * Returns 0, or with nothing scheduled
+ *	-EINVAL	the cell of an add is NULL or not aligned
  *	-E2BIG	the buffer is smaller than the transaction
  *	-ENOMEM	it had to go on the list, and there was no memory
  *
@@ -131,22 +220,39 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
  * happens after the return includes the adds.
  * Progress: bounded. At most 2 x PERCPU_SEQ_TRIES + 1 sequences, one try of the lock, and
  * one sched_yield(2) if the list is longer than 16 buffers. With the lock, the caller
- * applies the adds of the CPU's buffer, transactions of the list until these were as many adds as
- * a buffer holds, and its own adds.
+ * applies flush_limit adds of the CPU's buffer, as many of the list, and its own. Of the buffer and
+ * of the list, the last transaction may exceed the limit.
  */
 PERCPU_INLINE int percpu_wbuf_add_n(struct percpu_wbuf *w, const struct percpu_wbuf_entry *adds,
 				    size_t n)
 {
-	if (percpu_likely(n - 1 < PERCPU_WBUF_INLINE) &&
+	if (percpu_likely(n - 1 < PERCPU_WBUF_LONGEST) &&
+	    percpu_likely(percpu_wbuf_is_valid(adds, n)) &&
 	    percpu_likely(percpu_wbuf_append(w, adds, n) == 0))
 		return 0;
 	return percpu_wbuf_add_slow(w, adds, n);
 }
 
-/** Schedule one add: *cell += n. */
+/** Schedule one add: *cell += n, modulo 2^64, as percpu_wbuf_add_n() does. */
 PERCPU_INLINE int percpu_wbuf_add(struct percpu_wbuf *w, uint64_t *cell, uint64_t n)
 {
-	const struct percpu_wbuf_entry add = { cell, n };
+	const struct percpu_wbuf_entry add = percpu_wbuf_entry_u64(cell, n);
+
+	return percpu_wbuf_add_n(w, &add, 1);
+}
+
+/** Schedule one add: *cell += n, modulo 2^32, as percpu_wbuf_add_n() does. */
+PERCPU_INLINE int percpu_wbuf_add_u32(struct percpu_wbuf *w, uint32_t *cell, uint32_t n)
+{
+	const struct percpu_wbuf_entry add = percpu_wbuf_entry_u32(cell, n);
+
+	return percpu_wbuf_add_n(w, &add, 1);
+}
+
+/** Schedule one add: *cell += n, rounded to a double, as percpu_wbuf_add_n() does. */
+PERCPU_INLINE int percpu_wbuf_add_double(struct percpu_wbuf *w, double *cell, double n)
+{
+	const struct percpu_wbuf_entry add = percpu_wbuf_entry_double(cell, n);
 
 	return percpu_wbuf_add_n(w, &add, 1);
 }
@@ -157,7 +263,8 @@ PERCPU_INLINE int percpu_wbuf_add(struct percpu_wbuf *w, uint64_t *cell, uint64_
  *
  * Any thread may flush the buffers of all CPUs. The readers of the cells decide how often to
  * flush. Adds that are scheduled meanwhile are left for the next flush. So the call takes the time
- * of at most entries adds per CPU, plus those on the list. It waits for the lock.
+ * of at most entries adds per CPU, plus those on the list: flush_limit is for adds and hints alone.
+ * It waits for the lock, and keeps it for that time. Adds do not wait for it.
  *
  * Context: any thread, not a signal handler; not with the caller's own lock held.
  */
@@ -180,8 +287,13 @@ PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r);
  * hints_to_flush calls on another CPU, times the number of CPUs. A call that finds the lock taken
  * leaves the flush to the next call. All threads that cannot run sequences count as one CPU.
  *
+ * A flush applies at most flush_limit adds of each buffer, and of the list. If that was not all,
+ * the next call on the CPU goes on. So an add in a buffer also waits for at most
+ * entries / flush_limit such calls.
+ *
  * Context: as percpu_wbuf_try_flush().
- * Progress: a sequence, three loads and two compares, unless it flushes.
+ * Progress: a sequence, three loads and two compares, unless it flushes. Then it is bounded by
+ * 3 x flush_limit adds, and three transactions that exceed the limit.
  */
 PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 {
@@ -205,11 +317,28 @@ PERCPU_INLINE void percpu_wbuf_hint_flush(struct percpu_wbuf *w)
 }
 
 /**
- * Flush, and copy n cells to ret, without releasing the lock in between. The copies have all or
- * nothing of each transaction.
+ * Flush, and keep the lock. Until percpu_wbuf_unlock() the caller may load the cells, store to them
+ * and free them. They have all or nothing of each transaction. An exact reset loads a cell and
+ * stores 0 there. Threads that add meanwhile do not wait.
  *
- * A program may also read a cell with an atomic load at any time. Several cells that are read in
- * this way may show a part of a transaction.
+ * Context: as percpu_wbuf_flush(). The thread may add while it keeps the lock. It must not flush,
+ * fork or end.
+ */
+PERCPU_API void percpu_wbuf_lock(struct percpu_wbuf *w);
+
+/** Release the lock that this thread took with percpu_wbuf_lock().
+ *
+ * Context: the thread that has the lock, not a signal handler.
+ */
+PERCPU_API void percpu_wbuf_unlock(struct percpu_wbuf *w);
+
+/**
+ * Flush, and copy n cells of type uint64_t to ret, without releasing the lock in between. The
+ * copies have all or nothing of each transaction.
+ *
+ * Cells of other types are read between percpu_wbuf_lock() and percpu_wbuf_unlock(). A program may
+ * also read a cell with an atomic load at any time. Several cells that are read in this way may
+ * show a part of a transaction.
  *
  * Context: as percpu_wbuf_flush().
  */

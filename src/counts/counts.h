@@ -166,15 +166,23 @@ uint64_t percpu_rate_new_window(uint32_t period);
 /** Apply n adds to their cells. The caller holds the lock of the cells. */
 void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n);
 
-/** Apply the adds in a queue of mask + 1 words. Afterwards sequences may fill all but `reserve`
- *  words. The caller holds the lock of the cells. */
-void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve);
+/** Apply the transactions in the first `limit` words, at least 2, of a queue of mask + 1 words. The
+ *  last transaction is applied whole. Afterwards sequences may fill all but `reserve` words of the
+ *  room. The caller holds the lock of the cells. Returns whether nothing is left. */
+bool percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve,
+			     uint64_t limit);
 
 /** Allow sequences to fill the reserve, too. The caller does not need the lock. */
 void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask);
 
 /** Return a pointer to the position up to which the queue was applied. */
 uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask);
+
+/** Words behind the slots of a queue. */
+#define PERCPU_WBUF_AFTER 2
+
+/** Return a pointer to the number of hints since one flushed the queue. */
+uint64_t *percpu_wbuf_queue_hints(struct percpu_fifo *q, uint64_t mask);
 
 /** Return how many words were appended and are not applied. */
 uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask);

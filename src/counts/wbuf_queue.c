@@ -6,16 +6,37 @@
  * and the head belong to the lock holder.
  */
 #define _GNU_SOURCE
+#include <string.h>
+
 #include "counts.h"
 
 /* The number of words between the add that is applied and the one whose cell is prefetched. */
 #define AHEAD (2 * 64)
 
-/* Add n to a cell. The caller holds the lock, so no read-modify-write is needed. The load and the
- * store are atomic for threads that read the cell without the lock. */
-static void apply_one(uint64_t *cell, uint64_t n)
+/*
+ * Add n to a cell, whose kind is in the bits below its address. The caller holds the lock, so no
+ * read-modify-write is needed. The load and the store are atomic for threads that read the cell
+ * without the lock.
+ */
+static void apply_one(uintptr_t at, uint64_t n)
 {
-	__atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+	uint64_t *const word = (uint64_t *)(at & ~(uintptr_t)7);
+	uint32_t *const half = (uint32_t *)(at & ~(uintptr_t)3);
+	double *const real = (double *)(at & ~(uintptr_t)7);
+	double sum, add;
+
+	if ((at & ~(uintptr_t)PERCPU_WBUF_MORE & 7) == 0) {
+		__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n,
+				 __ATOMIC_RELAXED);
+	} else if ((at & PERCPU_WBUF_U32) != 0) {
+		__atomic_store_n(half, __atomic_load_n(half, __ATOMIC_RELAXED) + (uint32_t)n,
+				 __ATOMIC_RELAXED);
+	} else {
+		memcpy(&add, &n, sizeof(add));
+		__atomic_load(real, &sum, __ATOMIC_RELAXED);
+		sum += add;
+		__atomic_store(real, &sum, __ATOMIC_RELAXED);
+	}
 }
 
 void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
@@ -25,7 +46,8 @@ void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
 }
 
 /*
- * The word after the slots holds the position up to which the queue was applied. The tail, which
+ * Behind the slots are two words. The first is the position up to which the queue was applied. The
+ * second is how often threads hinted there since a flush by hints. The tail, which
  * sequences check, is up to a reserve less. So a sequence finds the buffer full while there is
  * still room. If the lock is held then, percpu_wbuf_queue_open() gives that room to sequences. The
  * tail never goes back, because a sequence may have filled the room.
@@ -33,6 +55,11 @@ void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
 uint64_t *percpu_wbuf_queue_applied(struct percpu_fifo *q, uint64_t mask)
 {
 	return &q->slot[mask + 1];
+}
+
+uint64_t *percpu_wbuf_queue_hints(struct percpu_fifo *q, uint64_t mask)
+{
+	return &q->slot[mask + 2];
 }
 
 uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask)
@@ -81,20 +108,31 @@ static void apply_run(const uint64_t *slot, size_t words)
 
 	for (; slot != near; slot += 2) {
 		prefetch_to_store((const uint64_t *)(uintptr_t)slot[AHEAD]);
-		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+		apply_one((uintptr_t)slot[0], slot[1]);
 	}
 	for (; slot != end; slot += 2)
-		apply_one((uint64_t *)(uintptr_t)slot[0], slot[1]);
+		apply_one((uintptr_t)slot[0], slot[1]);
 }
 
-void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve)
+/* Return how many of the words that follow a position are whole transactions: the first `limit`, or
+ * more if these end within a transaction. */
+static uint64_t whole_transactions(const struct percpu_fifo *q, uint64_t mask, uint64_t from,
+				   uint64_t words, uint64_t limit)
+{
+	while (limit < words && (q->slot[(from + limit - 2) & mask] & PERCPU_WBUF_MORE) != 0)
+		limit += 2;
+	return words < limit ? words : limit;
+}
+
+bool percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t reserve, uint64_t limit)
 {
 	uint64_t *applied = percpu_wbuf_queue_applied(q, mask);
-	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), i = *applied;
-	uint64_t words = head - i, at = i & mask, to_end = mask + 1 - at;
+	const uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE), from = *applied;
+	const uint64_t words = whole_transactions(q, mask, from, head - from, limit);
+	const uint64_t at = from & mask, to_end = mask + 1 - at;
 
 	if (words == 0)
-		return;
+		return true;
 	if (words > to_end) {
 		apply_run(&q->slot[at], to_end);
 		apply_run(q->slot, words - to_end);
@@ -102,9 +140,10 @@ void percpu_wbuf_queue_apply(struct percpu_fifo *q, uint64_t mask, uint64_t rese
 		apply_run(&q->slot[at], words);
 	}
 	/* From now on percpu_wbuf_queue_open() may give these slots to sequences. */
-	__atomic_store_n(applied, head, __ATOMIC_RELEASE);
+	__atomic_store_n(applied, from + words, __ATOMIC_RELEASE);
 	PERCPU_STEP("wbuf: applied");
-	move_tail(q, head - reserve);
+	move_tail(q, from + words - reserve);
+	return from + words == head;
 }
 
 void percpu_wbuf_queue_open(struct percpu_fifo *q, uint64_t mask)

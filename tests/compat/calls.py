@@ -25,9 +25,17 @@ INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
 INTERNAL |= {"percpu_critical_self", "percpu_critical_thread"}
+INTERNAL |= {"percpu_wbuf_entry_of", "percpu_wbuf_is_valid", "percpu_wbuf_marked"}
+INTERNAL |= {"percpu_wbuf_words"}
 INTERNAL |= {"percpu_rwlock_try", "percpu_grace_at", "percpu_grace_try", "percpu_participant_cell"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p
+
+
+class Entry(c.Structure):
+    """struct percpu_wbuf_entry."""
+
+    _fields_ = (("cell", c.c_size_t), ("n", u64))
 
 
 def inline_functions(source):
@@ -164,13 +172,20 @@ def shares(lib):
 def buffers(lib):
     """Write buffers."""
     wbuf = lib.make("percpu_wbuf_create", None)
-    cells = (u64 * 2)()
-    entries = (u64 * 4)(c.addressof(cells), 1, c.addressof(cells) + 8, 2)
+    cells, small, real = (u64 * 2)(), c.c_uint32(), c.c_double()
     lib.same(lib.call("percpu_wbuf_add", wbuf, cells, u64(5)), 0, "add")
-    lib.same(lib.call("percpu_wbuf_add_n", wbuf, entries, size(2)), 0, "add_n")
+    lib.same(lib.call("percpu_wbuf_add_u32", wbuf, c.byref(small), c.c_uint32(3)), 0, "add_u32")
+    lib.same(lib.call("percpu_wbuf_add_double", wbuf, c.byref(real), c.c_double(0.5)), 0, "double")
+    entries = (Entry * 4)(
+        lib.call("percpu_wbuf_entry_u64", cells, u64(1), result=Entry),
+        lib.call("percpu_wbuf_entry_u64", c.byref(cells, 8), u64(2), result=Entry),
+        lib.call("percpu_wbuf_entry_u32", c.byref(small), c.c_uint32(4), result=Entry),
+        lib.call("percpu_wbuf_entry_double", c.byref(real), c.c_double(2), result=Entry),
+    )
+    lib.same(lib.call("percpu_wbuf_add_n", wbuf, entries, size(4)), 0, "add_n")
     lib.call("percpu_wbuf_hint_flush", wbuf, result=None)
     lib.value("percpu_wbuf_flush", wbuf)
-    lib.same(list(cells), [6, 2], "cells")
+    lib.same([*cells, small.value, real.value], [6, 2, 7, 2.5], "cells")
 
 
 def doubles(lib):

@@ -199,7 +199,7 @@ SIZE(percpu_wbuf_entry, 16, 16, 12);
 AT(percpu_wbuf_entry, cell, 0, 0, 0);
 AT(percpu_wbuf_entry, n, 8, 8, 4);
 
-SIZE(percpu_wbuf_options, 56, 28, 28);
+SIZE(percpu_wbuf_options, 64, 32, 32);
 AT(percpu_wbuf_options, size, 0, 0, 0);
 AT(percpu_wbuf_options, entries, 8, 4, 4);
 AT(percpu_wbuf_options, lock, 16, 8, 8);
@@ -207,6 +207,7 @@ AT(percpu_wbuf_options, trylock, 24, 12, 12);
 AT(percpu_wbuf_options, unlock, 32, 16, 16);
 AT(percpu_wbuf_options, arg, 40, 20, 20);
 AT(percpu_wbuf_options, hints_to_flush, 48, 24, 24);
+AT(percpu_wbuf_options, flush_limit, 56, 28, 28);
 
 SIZE(percpu_wbuf_stats, 32, 32, 28);
 AT(percpu_wbuf_stats, entries, 0, 0, 0);

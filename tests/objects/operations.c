@@ -60,7 +60,10 @@ INLINE void every_operation(const struct objects *o)
 	const uint64_t u[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 	uint64_t cell = 0;
 	const struct percpu_wbuf_entry adds[4] = {
-		{ &cell, 1 }, { &cell, 2 }, { &cell, 3 }, { &cell, 4 }
+		percpu_wbuf_entry_u64(&cell, 1),
+		percpu_wbuf_entry_u64(&cell, 2),
+		percpu_wbuf_entry_u64(&cell, 3),
+		percpu_wbuf_entry_u64(&cell, 4),
 	};
 
 	every_local_operation(o->local);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wbuf.c - the soak test's operations on write buffers, one of which is so small that it is full
- * all the time. A transaction adds to a total, and moves an amount between the other cells. So the
+ * all the time, and its flushes stop at a limit. A transaction adds to a total, and moves an amount between the other cells. So the
  * sum of those is always 0 for a reader with the lock.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@ static uint64_t cell[BUFFERS][CELLS];
 
 void soak_wbuf_create(void)
 {
-	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = 8 };
+	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = 8, .flush_limit = 3 };
 
 	for (int i = 0; i < BUFFERS; i++)
 		soak_require_equal("create a write buffer", 0,
@@ -55,14 +55,13 @@ void soak_wbuf_destroy(void)
 
 static void transact(struct soak_thread *t, unsigned b)
 {
-	struct percpu_wbuf_entry add[1 + 2 * MOVES] = { { &cell[b][TOTAL], 0 } };
+	struct percpu_wbuf_entry add[1 + 2 * MOVES] = { percpu_wbuf_entry_u64(&cell[b][TOTAL], 0) };
 	uint64_t r = test_random(&t->random), moves = r % (MOVES + 1);
 
 	add[0].n = r >> 40;
 	for (uint64_t i = 0; i < moves; i++) {
-		add[1 + 2 * i] = (struct percpu_wbuf_entry){ &cell[b][(r >> (8 + 6 * i)) % 8], r };
-		add[2 + 2 * i] =
-			(struct percpu_wbuf_entry){ &cell[b][(r >> (11 + 6 * i)) % 8], -r };
+		add[1 + 2 * i] = percpu_wbuf_entry_u64(&cell[b][(r >> (8 + 6 * i)) % 8], r);
+		add[2 + 2 * i] = percpu_wbuf_entry_u64(&cell[b][(r >> (11 + 6 * i)) % 8], -r);
 	}
 	soak_require_equal("schedule a transaction", 0,
 			   (uint64_t)percpu_wbuf_add_n(buffer[b], add, 1 + 2 * moves));

@@ -303,7 +303,7 @@ static struct model_result run_wbuf(const struct model_case *c)
 
 static struct model_result run_wbuf_n(const struct model_case *c)
 {
-	const struct percpu_wbuf_entry add = { &buffered, 1 };
+	const struct percpu_wbuf_entry add = percpu_wbuf_entry_u64(&buffered, 1);
 	uint64_t before;
 	int e;
 

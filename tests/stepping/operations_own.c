@@ -96,7 +96,7 @@ static struct model_result grown(uint64_t from, uint64_t to)
 
 static struct model_result run_wbuf(const struct model_case *c)
 {
-	const struct percpu_wbuf_entry add = { &buffered, 1 };
+	const struct percpu_wbuf_entry add = percpu_wbuf_entry_u64(&buffered, 1);
 	uint64_t before;
 	int e;
 

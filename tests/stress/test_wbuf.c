@@ -43,9 +43,11 @@ static void unlock_own(void *arg)
 	pthread_mutex_unlock(arg);
 }
 
-static int create_with(bool own_lock)
+static int create_with(bool own_lock, size_t limit)
 {
-	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = ENTRIES };
+	struct percpu_wbuf_options o = { .size = sizeof(o),
+					 .entries = ENTRIES,
+					 .flush_limit = limit };
 
 	if (own_lock) {
 		o.lock = lock_own;
@@ -62,13 +64,26 @@ static int create_with(bool own_lock)
 static int create(void **state)
 {
 	(void)state;
-	return create_with(false);
+	return create_with(false, 0);
 }
 
 static int create_own(void **state)
 {
 	(void)state;
-	return create_with(true);
+	return create_with(true, 0);
+}
+
+/* A limit that is no multiple of the lengths of transactions. */
+static int create_limited(void **state)
+{
+	(void)state;
+	return create_with(false, 5);
+}
+
+static int create_own_limited(void **state)
+{
+	(void)state;
+	return create_with(true, 5);
 }
 
 static int destroy(void **state)
@@ -109,8 +124,8 @@ static void add_pairs(uint64_t *random, uint64_t sum[PAIRS])
 	for (unsigned i = 0; i < pairs; i++) {
 		uint64_t k = test_random(random) % 1000;
 
-		adds[2 * i] = (struct percpu_wbuf_entry){ &cell[2 * i], k };
-		adds[2 * i + 1] = (struct percpu_wbuf_entry){ &cell[2 * i + 1], 2 * k };
+		adds[2 * i] = percpu_wbuf_entry_u64(&cell[2 * i], k);
+		adds[2 * i + 1] = percpu_wbuf_entry_u64(&cell[2 * i + 1], 2 * k);
 		sum[i] += k;
 	}
 	if (percpu_wbuf_add_n(w, adds, (size_t)2 * pairs) != 0)
@@ -312,6 +327,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(readers_see_whole_transactions, create_own,
 						destroy),
 		cmocka_unit_test_setup_teardown(own_locks_cover_the_cells, create_own, destroy),
+		cmocka_unit_test_setup_teardown(nothing_is_lost, create_limited, destroy),
+		cmocka_unit_test_setup_teardown(readers_see_whole_transactions, create_limited,
+						destroy),
+		cmocka_unit_test_setup_teardown(own_locks_cover_the_cells, create_own_limited,
+						destroy),
 		cmocka_unit_test_setup_teardown(stopped_readers_stop_nobody, create_own, destroy),
 		cmocka_unit_test_setup_teardown(children_leave_when_others_count, create, destroy),
 	};

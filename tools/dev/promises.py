@@ -15,7 +15,7 @@ import sys
 
 WORDS = ("Context", "Ordering", "Progress")
 # Parts of inline functions, which nobody else calls.
-INTERNAL = r"_slow$|^percpu_(counter_array_commit|stats_pair|wbuf_append|grace_awaits)$"
+INTERNAL = r"_slow$|^percpu_(counter_array_commit|stats_pair|wbuf_(append|entry_of|is_valid|marked|words)|grace_awaits)$"
 PIECE = re.compile(
     r"(?P<comment>/\*.*?\*/)|^PERCPU_(?:API|INLINE)\b[^(;]*?\b(?P<name>percpu_\w+)\(",
     re.DOTALL | re.MULTILINE,

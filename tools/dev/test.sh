@@ -75,7 +75,8 @@ declare -A suites=(
 	[i686]='--suite unit --suite mixed --timeout-multiplier 4'
 	# What depends on the machine's words and atomics: the emulator takes its time.
 	[armhf]='counter hostile hostile_keys journal local lock lock_thread region region_shared seq
-		stats variable wbuf wbuf_fork widths zone
+		stats variable wbuf wbuf_cells wbuf_fork wbuf_limit
+		widths zone
 		--timeout-multiplier 4'
 )
 

@@ -610,6 +610,19 @@ static int wbuf_entries(int64_t entries)
 	return e;
 }
 
+static int wbuf_limit(int64_t limit)
+{
+	struct percpu_wbuf_options o = { .size = sizeof(o),
+					 .entries = 4,
+					 .flush_limit = (size_t)limit };
+	struct percpu_wbuf *w;
+	int e = percpu_wbuf_create(&o, &w);
+
+	if (e == 0)
+		percpu_wbuf_destroy(w);
+	return e;
+}
+
 static int wbuf_adds(int64_t n)
 {
 	struct percpu_wbuf_options o = { .size = sizeof(o), .entries = 4 };
@@ -619,7 +632,7 @@ static int wbuf_adds(int64_t n)
 	int e;
 
 	for (unsigned i = 0; i < 5; i++)
-		adds[i] = (struct percpu_wbuf_entry){ .cell = &cell, .n = 1 };
+		adds[i] = percpu_wbuf_entry_u64(&cell, 1);
 	assert_int_equal(percpu_wbuf_create(&o, &w), 0);
 	e = percpu_wbuf_add_n(w, adds, (size_t)n);
 	percpu_wbuf_flush(w);
@@ -1191,6 +1204,8 @@ static int family_series(int64_t series)
  *	variable.h "an alignment of at most 64 bytes": the compiler sees to it
  *	wbuf.h "At most 2 x PERCPU_SEQ_TRIES + 1 sequences": no limit
  *	wbuf.h "longer than 16 buffers": no limit
+ *	wbuf.h "1 to PERCPU_WBUF_LONGEST": of an inline function's own
+ *	wbuf.h "more than PERCPU_WBUF_LONGEST": unit/test_wbuf_cells: transactions_mix_kinds
  */
 
 /* clang-format off: a limit in two or three lines */
@@ -1339,6 +1354,8 @@ static const struct bound bounds[] = {
 	  OF(1 << 23, 1 << 24, 1 << 25, -ENOMEM, -ENOMEM, -EINVAL), .huge = true },
 	{ "wbuf.h", "entries is no power of two or too large", wbuf_entries, "entries",
 	  AROUND(4, -EINVAL, 0, -EINVAL) },
+	{ "wbuf.h", "flush_limit is larger than entries", wbuf_limit, "adds",
+	  AROUND(4, 0, 0, -EINVAL) },
 	{ "wbuf.h", "-E2BIG the buffer is smaller than the transaction", wbuf_adds, "adds",
 	  AROUND(4, 0, 0, -E2BIG) },
 

@@ -303,13 +303,20 @@ static int checked_zone(void)
 static int use_writes(void *w)
 {
 	static uint64_t cell, other;
-	const struct percpu_wbuf_entry two[2] = { { &cell, 1 }, { &other, 1 } };
+	static uint32_t half;
+	static double real;
+	const struct percpu_wbuf_entry two[2] = { percpu_wbuf_entry_u64(&cell, 1),
+						  percpu_wbuf_entry_u64(&other, 1) };
 	uint64_t *const both[2] = { &cell, &other };
 	uint64_t seen[2];
 	int e = 0;
 
 	for (unsigned i = 0; i < 20 && e == 0; i++)
 		e = percpu_wbuf_add_n(w, two, 2);
+	if (e == 0)
+		e = percpu_wbuf_add_u32(w, &half, 1);
+	if (e == 0)
+		e = percpu_wbuf_add_double(w, &real, 0.5);
 	percpu_wbuf_hint_flush(w);
 	if (e == 0)
 		e = percpu_wbuf_try_flush(w);

@@ -377,6 +377,8 @@ static void nothing_is_done(void **state)
 	percpu_objcache_stats(NULL, &objcache_stats);
 	assert_int_equal(objcache_stats.size, 7);
 	percpu_wbuf_flush(NULL);
+	percpu_wbuf_lock(NULL);
+	percpu_wbuf_unlock(NULL);
 	assert_int_equal(percpu_wbuf_try_flush(NULL), -EINVAL);
 	percpu_wbuf_stats(NULL, &wbuf_stats);
 	assert_int_equal(wbuf_stats.entries, 7);

@@ -47,7 +47,8 @@ static void flush_applies_what_is_pending(void **state)
 {
 	struct percpu_wbuf *w = make(0);
 	uint64_t cell[3] = { 10, 0, 0 };
-	const struct percpu_wbuf_entry adds[] = { { &cell[0], 1 }, { &cell[1], UINT64_MAX } };
+	const struct percpu_wbuf_entry adds[] = { percpu_wbuf_entry_u64(&cell[0], 1),
+						  percpu_wbuf_entry_u64(&cell[1], UINT64_MAX) };
 
 	(void)state;
 	assert_int_equal(stats(w).entries, 1024);
@@ -72,9 +73,10 @@ static void four_are_added_at_once(void **state)
 {
 	struct percpu_wbuf *w = make(0);
 	uint64_t cell[4] = { 0 };
-	const struct percpu_wbuf_entry adds[] = {
-		{ &cell[0], 1 }, { &cell[1], 2 }, { &cell[2], 3 }, { &cell[3], 4 }
-	};
+	const struct percpu_wbuf_entry adds[] = { percpu_wbuf_entry_u64(&cell[0], 1),
+						  percpu_wbuf_entry_u64(&cell[1], 2),
+						  percpu_wbuf_entry_u64(&cell[2], 3),
+						  percpu_wbuf_entry_u64(&cell[3], 4) };
 
 	(void)state;
 	assert_int_equal(percpu_wbuf_add_n(w, adds, 4), 0);
@@ -109,7 +111,7 @@ static void full_buffers_are_flushed(void **state)
 			size_t n = 1 + i % entries;
 
 			for (size_t k = 0; k < n; k++) {
-				adds[k] = (struct percpu_wbuf_entry){ &cell[k], i + k };
+				adds[k] = percpu_wbuf_entry_u64(&cell[k], i + k);
 				want[k] += i + k;
 			}
 			assert_int_equal(percpu_wbuf_add_n(w, adds, n), 0);
@@ -131,7 +133,7 @@ static void transactions_must_fit(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		adds[i] = (struct percpu_wbuf_entry){ &cell, 1 };
+		adds[i] = percpu_wbuf_entry_u64(&cell, 1);
 	assert_int_equal(percpu_wbuf_add_n(w, adds, SMALL + 1), -E2BIG);
 	assert_int_equal(percpu_wbuf_add_n(w, adds, 100), -E2BIG);
 	assert_int_equal(percpu_wbuf_add_n(w, adds, SIZE_MAX), -E2BIG);
@@ -408,7 +410,8 @@ static void a_taken_lock_is_not_waited_for(void **state)
 	struct own_lock own;
 	struct percpu_wbuf *w = make_own(SMALL, &own);
 	uint64_t cell[2] = { 0, 0 };
-	const struct percpu_wbuf_entry adds[] = { { &cell[0], 1 }, { &cell[1], 2 } };
+	const struct percpu_wbuf_entry adds[] = { percpu_wbuf_entry_u64(&cell[0], 1),
+						  percpu_wbuf_entry_u64(&cell[1], 2) };
 	uint64_t room = buffered() ? SMALL : 0;
 
 	(void)state;

@@ -62,7 +62,9 @@ static inline void unlock_own(void *arg)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-static inline struct percpu_wbuf *make_hinted(size_t entries, size_t hints, struct own_lock *l)
+/* Make a buffer with a lock of the caller, and flushes of at most so many adds; 0 for defaults. */
+static inline struct percpu_wbuf *make_limited(size_t entries, size_t hints, size_t limit,
+					       struct own_lock *l)
 {
 	struct percpu_wbuf_options o = { .size = sizeof(o),
 					 .entries = entries,
@@ -70,7 +72,8 @@ static inline struct percpu_wbuf *make_hinted(size_t entries, size_t hints, stru
 					 .trylock = trylock_own,
 					 .unlock = unlock_own,
 					 .arg = l,
-					 .hints_to_flush = hints };
+					 .hints_to_flush = hints,
+					 .flush_limit = limit };
 	struct percpu_wbuf *w = NULL;
 
 	memset(l, 0, sizeof(*l));
@@ -79,9 +82,14 @@ static inline struct percpu_wbuf *make_hinted(size_t entries, size_t hints, stru
 	return w;
 }
 
+static inline struct percpu_wbuf *make_hinted(size_t entries, size_t hints, struct own_lock *l)
+{
+	return make_limited(entries, hints, 0, l);
+}
+
 static inline struct percpu_wbuf *make_own(size_t entries, struct own_lock *l)
 {
-	return make_hinted(entries, 0, l);
+	return make_limited(entries, 0, 0, l);
 }
 
 /* Return whether adds wait in the CPUs' buffers. If not, they are applied at once. */
