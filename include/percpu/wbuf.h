@@ -162,7 +162,7 @@ PERCPU_INLINE percpu_words2 percpu_wbuf_words(const struct percpu_wbuf_entry *ad
 PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
 				     const struct percpu_wbuf_entry *adds, size_t n)
 {
-	struct percpu_wbuf_entry marked[PERCPU_WBUF_LONGEST];
+	percpu_words2 marked[PERCPU_WBUF_LONGEST];
 
 	if (sizeof(*adds) != 2 * sizeof(uint64_t))
 		return PERCPU_SEQ_SLOW; /* 32-bit machines have no sequences */
@@ -178,10 +178,8 @@ PERCPU_INLINE int percpu_wbuf_append(const struct percpu_wbuf *w,
 			w->queue, w->stride, w->mask, percpu_wbuf_words(adds, 0, 4),
 			percpu_wbuf_words(adds, 1, 4), percpu_wbuf_words(adds, 2, 4),
 			percpu_wbuf_words(adds, 3, 4));
-	for (size_t k = 0; k < n; k++) {
-		marked[k].cell = percpu_wbuf_marked(adds, k, n);
-		marked[k].n = adds[k].n;
-	}
+	for (size_t k = 0; k < n; k++)
+		marked[k] = percpu_wbuf_words(adds, k, n);
 	return percpu_seq_copy(w->queue, w->guard, w->stride, w->mask,
 			       (const uint64_t *)(const void *)marked, 2 * n);
 }

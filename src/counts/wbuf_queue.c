@@ -13,22 +13,14 @@
 /* The number of words between the add that is applied and the one whose cell is prefetched. */
 #define AHEAD (2 * 64)
 
-/*
- * Add n to a cell, whose kind is in the bits below its address. The caller holds the lock, so no
- * read-modify-write is needed. The load and the store are atomic for threads that read the cell
- * without the lock.
- */
-static void apply_one(uintptr_t at, uint64_t n)
+/* Add n to a cell of 4 bytes, or to a double. Not inlined: the loop over other cells stays short. */
+static __attribute__((noinline)) void apply_other(uintptr_t at, uint64_t n)
 {
-	uint64_t *const word = (uint64_t *)(at & ~(uintptr_t)7);
 	uint32_t *const half = (uint32_t *)(at & ~(uintptr_t)3);
 	double *const real = (double *)(at & ~(uintptr_t)7);
 	double sum, add;
 
-	if ((at & ~(uintptr_t)PERCPU_WBUF_MORE & 7) == 0) {
-		__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n,
-				 __ATOMIC_RELAXED);
-	} else if ((at & PERCPU_WBUF_U32) != 0) {
+	if ((at & PERCPU_WBUF_U32) != 0) {
 		__atomic_store_n(half, __atomic_load_n(half, __ATOMIC_RELAXED) + (uint32_t)n,
 				 __ATOMIC_RELAXED);
 	} else {
@@ -37,6 +29,22 @@ static void apply_one(uintptr_t at, uint64_t n)
 		sum += add;
 		__atomic_store(real, &sum, __ATOMIC_RELAXED);
 	}
+}
+
+/*
+ * Add n to a cell, whose kind is in the bits below its address. The caller holds the lock, so no
+ * read-modify-write is needed. The load and the store are atomic for threads that read the cell
+ * without the lock.
+ */
+static inline void apply_one(uintptr_t at, uint64_t n)
+{
+	uint64_t *const word = (uint64_t *)(at & ~(uintptr_t)PERCPU_WBUF_MORE);
+
+	if (percpu_unlikely((at & (PERCPU_WBUF_U32 | PERCPU_WBUF_DOUBLE)) != 0))
+		apply_other(at, n);
+	else
+		__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n,
+				 __ATOMIC_RELAXED);
 }
 
 void percpu_wbuf_apply(const struct percpu_wbuf_entry *adds, size_t n)
