@@ -138,7 +138,7 @@ int percpu_pool_serve_waiters(struct percpu_pool *p)
 			if (!serve(p, item, HAS_ITEM))
 				return percpu_pool_put(p, item);
 			most--;
-		} else if (e == -ENOSPC && percpu_pool_claim(p, 1) == 1) {
+		} else if (percpu_pool_claim(p, 1) == 1) { /* also if an item is out of reach */
 			PERCPU_STEP("pool: room found");
 			if (serve(p, NULL, MAY_MAKE))
 				most--;

@@ -413,6 +413,33 @@ static void look_again(unsigned i)
 	}
 }
 
+/* The only free item is in an array that the waiter may not look at, and there is room for another
+ * item: it makes one. */
+static int wait_with_room(void *arg)
+{
+	(void)arg;
+	sleeps_for_good = true;
+	make_limited(1);
+	__atomic_store_n(&denied, true, __ATOMIC_SEQ_CST);
+	let_sleep(0);
+	__atomic_store_n(&zone->pool.limit, 2, __ATOMIC_SEQ_CST);
+	push_late(items[0]);
+	look_again(0);
+	test_child_require(end_wait(0) == 0, "served");
+	test_child_require(waiting[0].item != items[0], "an item of its own");
+	test_child_require(stats_of(zone).cached == 1 && stats_of(zone).used == 1, "two items");
+	test_child_require(percpu_zone_free(zone, waiting[0].item) == 0, "free");
+	return percpu_zone_destroy(zone);
+}
+
+static void who_may_not_look_makes_an_item(void **state)
+{
+	(void)state;
+	if (test_cpus() < 2)
+		test_skip("there is no array of another CPU");
+	assert_int_equal(test_wait(test_fork(wait_with_room, NULL), 60), 0);
+}
+
 /* A thread finds an item for a waiter, but a free serves the waiter first. The item is kept. */
 static int wait_for_either(void *arg)
 {
@@ -977,6 +1004,7 @@ int main(void)
 		cmocka_unit_test(those_who_wait_are_found),
 		cmocka_unit_test(those_who_wait_for_room_sleep),
 		cmocka_unit_test(who_may_not_look_waits_no_more),
+		cmocka_unit_test(who_may_not_look_makes_an_item),
 		cmocka_unit_test(what_was_found_for_nobody_is_kept),
 		cmocka_unit_test(who_comes_back_waits),
 		cmocka_unit_test(what_was_put_away_meanwhile_is_found),
