@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <percpu/counter.h>
+#include <percpu/critical.h>
 #include <percpu/extrema.h>
 #include <percpu/fence.h>
 #include <percpu/local.h>
@@ -231,6 +232,35 @@ static void take_within_an_entry(void **state)
 	assert_in_range(alone, 1, ROUNDS);
 }
 
+static struct percpu_critical *sections;
+static void *cells[2]; /* of the thread that enters, and of the one that enters that CPU's lane */
+
+static void enter_section(void)
+{
+	assert_int_equal(percpu_critical_enter(sections, &cells[0]), 0);
+}
+
+static void enter_first_lane(void)
+{
+	assert_int_equal(percpu_critical_enter_lane(sections, test_cpu(0), &cells[1]), 0);
+}
+
+/* Two threads that enter at once do not have the same lane. */
+static void lane_within_an_entry(void **state)
+{
+	(void)state;
+	if (!inject_possible())
+		test_skip("no sequences in this build or on this tier");
+	if (test_cpus() < 2)
+		test_skip("one CPU");
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		assert_int_equal(percpu_critical_create(8, &sections), 0);
+		inject_overlap(enter_section, INJECT_decided, enter_first_lane);
+		assert_ptr_not_equal(cells[0], cells[1]);
+		percpu_critical_destroy(sections);
+	}
+}
+
 /* Add in a process of one thread, on a CPU of its own. The first process waits in its update. */
 static int add_in_process(void *cpu)
 {
@@ -342,6 +372,7 @@ int main(void)
 		cmocka_unit_test(switch_within_a_bank_add),
 		cmocka_unit_test(reset_within_an_observation),
 		cmocka_unit_test(take_within_an_entry),
+		cmocka_unit_test(lane_within_an_entry),
 		cmocka_unit_test(process_within_an_add),
 		cmocka_unit_test(atomic_adds_between_any_instructions),
 	};

@@ -373,6 +373,36 @@ static void a_lane_is_awaited(void **state)
 	test_unpin(0);
 }
 
+/* A thread that finds no lane waits for one. It may have to give up after a second, on a machine
+ * that is busy. */
+static void *enter_and_exit(void *arg)
+{
+	void *cell;
+	const int e = percpu_critical_enter(c, &cell);
+
+	(void)arg;
+	return (void *)(intptr_t)(e != 0 ? e : percpu_critical_exit(c, cell));
+}
+
+static void an_enter_waits_for_a_lane(void **state)
+{
+	const unsigned lanes = percpu_critical_lanes(c);
+	void *cell[2 * PERCPU_MAX_CPUS], *e;
+	pthread_t t;
+
+	(void)state;
+	for (unsigned lane = 0; lane < lanes; lane++)
+		assert_int_equal(percpu_critical_enter_lane(c, lane, &cell[lane]), 0);
+	assert_int_equal(pthread_create(&t, NULL, enter_and_exit, NULL), 0);
+	test_sleep_us(10000);
+	assert_int_equal(percpu_critical_exit(c, cell[lanes - 1]), 0);
+	assert_int_equal(pthread_join(t, &e), 0);
+	if ((intptr_t)e != -ETIMEDOUT)
+		assert_int_equal((intptr_t)e, 0);
+	for (unsigned lane = 0; lane < lanes - 1; lane++)
+		assert_int_equal(percpu_critical_exit(c, cell[lane]), 0);
+}
+
 /* Forks: the child is inside as its thread was, and other threads' lanes are free. */
 
 static int use_the_copy(void *arg)
@@ -411,6 +441,52 @@ static void children_stay_inside(void **state)
 	let_exit(t);
 }
 
+static struct percpu_critical *many[3];
+
+static void *stay_in_many(void *arg)
+{
+	void **held = arg;
+
+	for (unsigned i = 0; i < 3; i++)
+		REQUIRE(percpu_critical_enter(many[i], &held[i]) == 0);
+	pthread_barrier_wait(&stage);
+	pthread_barrier_wait(&stage);
+	for (unsigned i = 0; i < 3; i++)
+		REQUIRE(percpu_critical_exit(many[i], held[i]) == 0);
+	return NULL;
+}
+
+static int enter_all_lanes(void *arg)
+{
+	void *cell;
+
+	(void)arg;
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned lane = 0; lane < percpu_critical_lanes(many[i]); lane++)
+			REQUIRE(percpu_critical_enter_lane(many[i], lane, &cell) == 0);
+	return 0;
+}
+
+/* A child frees the lanes of all objects. */
+static void children_find_all_lanes_free(void **state)
+{
+	void *held[3] = { NULL };
+	pthread_t t;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(percpu_critical_create(sizeof(struct pair), &many[i]), 0);
+	assert_int_equal(pthread_barrier_init(&stage, NULL, 2), 0);
+	assert_int_equal(pthread_create(&t, NULL, stay_in_many, held), 0);
+	pthread_barrier_wait(&stage);
+	test_in_child(enter_all_lanes, NULL);
+	pthread_barrier_wait(&stage);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	for (unsigned i = 0; i < 3; i++)
+		percpu_critical_destroy(many[i]);
+	pthread_barrier_destroy(&stage);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,7 +498,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_sleeper_delays_nobody, make, destroy),
 		cmocka_unit_test_setup_teardown(readers_find_whole_cells, make, destroy),
 		cmocka_unit_test_setup_teardown(a_lane_is_awaited, make, destroy),
+		cmocka_unit_test_setup_teardown(an_enter_waits_for_a_lane, make, destroy),
 		cmocka_unit_test_setup_teardown(children_stay_inside, make, destroy),
+		cmocka_unit_test(children_find_all_lanes_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

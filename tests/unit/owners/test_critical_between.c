@@ -95,6 +95,7 @@ static void lanes_are_found(void **state)
 	struct percpu_critical *other = NULL;
 	const uint64_t key = percpu_critical_key(c);
 	struct percpu_critical *const private_one = NULL;
+	struct percpu_owners *others;
 	void *cell = NULL;
 
 	(void)state;
@@ -122,6 +123,11 @@ static void lanes_are_found(void **state)
 	assert_int_equal(*(const uint64_t *)percpu_critical_cell(c, lane_of(cell)), 7);
 	assert_int_equal(percpu_critical_exit(other, cell), 0);
 	percpu_critical_detach(other);
+	other = NULL;
+	assert_int_equal(percpu_owners_open(region, 1, &others), 0);
+	assert_int_equal(percpu_critical_attach(others, key, &other), -ENOENT);
+	assert_null(other);
+	percpu_owners_detach(others);
 	assert_int_equal(percpu_critical_create_in(owners, SIZE, &other), 0);
 	assert_int_not_equal(percpu_critical_key(other), key);
 	percpu_critical_destroy(other);
