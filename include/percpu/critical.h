@@ -14,8 +14,8 @@
  *
  * A thread usually gets its CPU's lane, by one restartable sequence. If another thread has that
  * lane, because it was preempted or stopped inside, the thread takes a spare lane instead, by an
- * atomic exchange. So nobody waits for a preempted thread while a lane is free. There is a spare
- * lane for each CPU. A program that wants a total adds up the cells of all lanes.
+ * atomic exchange. So nobody waits for a preempted thread while a spare lane is free. There is a
+ * spare lane for each CPU. A program that wants a total adds up the cells of all lanes.
  *
  * NetBSD has percpu_getref(9) for this, Linux get_cpu_ptr(), FreeBSD critical_enter(9). These stop
  * preemption, which user space cannot. A section here stops nothing: it only makes the lane busy.
@@ -63,15 +63,21 @@ PERCPU_ASSERT(sizeof(struct percpu_critical_head) == 16, "cells are aligned to 1
  * joins the owners, and must not be in a signal handler.
  *
  * A section belongs to its thread, and in a region also to its process. Another thread must not
- * exit it. A child of fork is in the private sections that the forking thread was in. Private lanes
- * of other threads of the parent are free in the child. In a region the lanes stay the parent's,
- * and the child is in no section: an exit of the parent's section is -EPERM there.
+ * exit it. If a thread ends inside, no other thread gets its lane: of private lanes as long as they
+ * exist, in a region until the process ends or leaves the owners.
+ *
+ * A child of fork is in the private sections that the forking thread was in. Private lanes of other
+ * threads of the parent are free in the child: it has their cells as they were at the fork, with
+ * some words changed and others not, and is not told. In a region the lanes stay the parent's, and
+ * the child is in no section: an exit of the parent's section is -EPERM there.
  *
  * Ordering: what a thread did in a lane happens before a later thread enters that lane.
  *
- * Progress: an enter takes no lock. If no lane is free, it waits for one, a second at most. Joining
- * and creating take locks of the process and one between processes, for which a call waits a
- * second at most.
+ * Progress: an enter takes no lock; but one that looks for dead owners of a region takes a lock of
+ * the process for some instructions. An enter gets its CPU's lane or a spare one; a thread that
+ * cannot run sequences (status.h) gets spare lanes alone. If none of these is free, it waits for
+ * one, a second at most. Joining and creating take locks of the process and one between processes,
+ * for which a call waits a second at most.
  */
 
 /**
@@ -175,7 +181,7 @@ PERCPU_INLINE uint64_t percpu_critical_self(const struct percpu_critical *c)
  *	-EOWNERDEAD  the thread is inside, and *ret is set. The last process that was in this lane
  *		died there, so some words of the cell may be changed and others not. No other
  *		thread is told
- *	-ETIMEDOUT  all lanes were taken for a second
+ *	-ETIMEDOUT  its CPU's lane and all spare lanes were taken for a second
  *	-EROFS	the region was opened to read
  *	-EUSERS, -EBADMSG, -ENOLCK, -ENOSPC, -ENOMEM  as percpu_owners_join(), which the first enter
  *		of a process calls in a region
@@ -196,7 +202,8 @@ PERCPU_INLINE PERCPU_MUST_CHECK int percpu_critical_enter(struct percpu_critical
 }
 
 /**
- * Exit the section that has this cell, by the handle that entered. Afterwards the thread must not use the cell.
+ * Exit the section that has this cell, by the handle that entered. Afterwards the thread must not
+ * use the cell.
  *
  * Return 0, or
  *	-EPERM	this thread (in a region: this process) has not entered that lane, or has left its

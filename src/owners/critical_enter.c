@@ -130,22 +130,18 @@ int percpu_critical_enter_slow(struct percpu_critical *c, void **ret)
 	while (e == -EBUSY) {
 		now = percpu_now_ns();
 		deadline = deadline != 0 ? deadline : now + PERCPU_LOCK_NS;
-		if (now >= deadline)
-			return -ETIMEDOUT;
 		sleep_shortly();
-		e = enter_any(h, self, true, ret);
-		errno = saved; /* of the thread that a signal handler interrupts */
+		e = now < deadline ? enter_any(h, self, true, ret) : -ETIMEDOUT;
 	}
+	errno = saved; /* of the thread that a signal handler interrupts */
 	return e;
 }
 
 int percpu_critical_exit_slow(struct percpu_critical *c, void *cell)
 {
 	struct percpu_critical_head *const head = (struct percpu_critical_head *)cell - 1;
-	const uint64_t self = percpu_critical_self(c);
 
-	if (self == PERCPU_CRITICAL_NOT_JOINED ||
-	    __atomic_load_n(&head->taken, __ATOMIC_RELAXED) != self)
+	if (__atomic_load_n(&head->taken, __ATOMIC_RELAXED) != percpu_critical_self(c))
 		return -EPERM;
 	give_lane_back(head, 0);
 	return 0;

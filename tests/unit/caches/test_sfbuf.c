@@ -255,6 +255,32 @@ static void pages_that_were_not_there_may_come(void **state)
 	}
 }
 
+/* A page that the file had only a part of is mapped again, as the file may have grown. Only when it
+ * is whole does the next allocation find it. */
+static void a_part_of_a_page_is_no_hit(void **state)
+{
+	int fd = lw_memfd(2, PAGE, false);
+	struct percpu_sfbuf *b;
+	struct percpu_lwbufs *f;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)PAGE + 100), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	f = lw_create(dup(fd), PERCPU_LWBUF_WINDOW, 4, 0);
+	b = get(f, 1);
+	assert_int_equal(percpu_sfbuf_length(b), 100);
+	put(f, b);
+	lw_fill(fd, 2, PAGE);
+	for (unsigned n = 0; n < 3; n++) {
+		b = get(f, 1);
+		assert_int_equal(percpu_sfbuf_length(b), PAGE);
+		assert_true(stats(f).fills == 2 && stats(f).hits == n);
+		put(f, b);
+	}
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
 static void copies_are_read_again(void **state)
 {
 	int fd = lw_memfd(2, PAGE, false);
@@ -313,6 +339,34 @@ static void free_buffers_make_room(void **state)
 	if (!test_can_limit_address_space())
 		test_skip("RLIMIT_AS has no effect here");
 	test_in_child(share_little_space, NULL);
+}
+
+/* With PERCPU_LWBUF_DEBUG, buffers that were freed rest. Where there is no memory for more buffers,
+ * they are used again. All blocks of buffers are in use here, and the next one would be mapped. */
+static int use_what_rests(void *arg)
+{
+	enum { PAGES = 64 * 31 };
+	struct percpu_lwbufs *f =
+		create(false, PAGES + 1, 1, PERCPU_LWBUF_DEBUG, PERCPU_LWBUF_BOUNCE);
+	struct percpu_sfbuf *b[PAGES], *more = NULL;
+
+	(void)arg;
+	for (unsigned p = 0; p < PAGES; p++)
+		test_child_require(percpu_sfbuf_alloc(f, p, 0, &b[p]) == 0, "all buffers");
+	test_child_require(percpu_sfbuf_free(f, b[7]) == 0, "free");
+	lw_limit_address_space(0);
+	test_child_require(percpu_sfbuf_alloc(f, PAGES, 0, &more) == 0, "the one that rests");
+	test_child_require(more == b[7], "is used again");
+	test_child_require(lw_is_right(percpu_sfbuf_kva(more), PAGES, PAGE), "its bytes");
+	return 0;
+}
+
+static void no_buffer_rests_for_ever(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(use_what_rests, NULL);
 }
 
 /* Threads */
@@ -475,8 +529,10 @@ int main(void)
 		cmocka_unit_test(bad_calls_are_refused),
 		cmocka_unit_test(pages_beyond_the_end_drive_out_none),
 		cmocka_unit_test(pages_that_were_not_there_may_come),
+		cmocka_unit_test(a_part_of_a_page_is_no_hit),
 		cmocka_unit_test(copies_are_read_again),
 		cmocka_unit_test(free_buffers_make_room),
+		cmocka_unit_test(no_buffer_rests_for_ever),
 		cmocka_unit_test(threads_share_buffers),
 		cmocka_unit_test(buffers_grow_while_threads_search),
 		cmocka_unit_test(the_last_one_sees_what_others_stored),

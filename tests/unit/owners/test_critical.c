@@ -280,7 +280,11 @@ static void a_sleeper_delays_nobody(void **state)
 	let_exit(t);
 	assert_int_equal(percpu_critical_enter(c, &cell), 0);
 	assert_int_equal(is_spare(cell), percpu_thread_tier() != PERCPU_TIER_RSEQ);
+	let_stay(&t, &held);
+	assert_true(is_spare(held));
+	assert_int_equal(percpu_critical_exit(c, held), -EPERM);
 	assert_int_equal(percpu_critical_exit(c, cell), 0);
+	let_exit(t);
 	test_unpin(0);
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <percpu/counter.h>
+
 #include "support.h"
 
 #include "owners/critical.h"
@@ -160,12 +162,14 @@ static unsigned enter_until_told(void **cell)
 	unsigned n = 1;
 	int e;
 
+	errno = 1234; /* which a handler must not change */
 	while ((e = percpu_critical_enter(c, cell)) == 0) {
 		assert_int_equal(percpu_critical_exit(c, *cell), 0);
 		n++;
 		assert_true(n < 1000);
 	}
 	assert_int_equal(e, -EOWNERDEAD);
+	assert_int_equal(errno, 1234);
 	return n;
 }
 
@@ -263,6 +267,107 @@ static void readers_may_die(void **state)
 	}
 }
 
+/* Enter until no lane is free. */
+static int take_all(void *arg)
+{
+	void *cell = NULL;
+
+	(void)arg;
+	REQUIRE(test_pin(0, test_cpu(0)));
+	while (percpu_critical_enter(c, &cell) == 0)
+		;
+	return stay();
+}
+
+/* All lanes of a process that died come back to a thread that waits for one. */
+static void all_lanes_come_back(void **state)
+{
+	pid_t child = start(take_all, 0);
+	void *cell[2 * PERCPU_MAX_CPUS];
+	unsigned taken = 0;
+
+	(void)state;
+	assert_true(test_pin(0, test_cpu(0)));
+	for (unsigned lane = 0; lane < percpu_critical_lanes(c); lane++)
+		taken += percpu_critical_head_of(c, lane)->inside != 0 ||
+			 percpu_critical_head_of(c, lane)->taken != 0;
+	assert_true(taken >= percpu_critical_lanes(c) / 2);
+	assert_int_equal(percpu_critical_enter(c, &cell[0]), -ETIMEDOUT);
+	stop(child);
+	for (unsigned i = 0; i < taken; i++)
+		assert_int_equal(percpu_critical_enter(c, &cell[i]), -EOWNERDEAD);
+	for (unsigned i = 0; i < taken; i++)
+		assert_int_equal(percpu_critical_exit(c, cell[i]), 0);
+}
+
+/* While a thread asks whether the owner of a lane is dead, another one takes this lane. */
+
+static void *of_the_other;
+
+static void take_last_lane(void)
+{
+	assert_int_equal(percpu_critical_enter_lane(c, percpu_critical_lanes(c) - 1, &of_the_other),
+			 -EOWNERDEAD);
+}
+
+static void one_thread_gets_a_dead_lane(void **state)
+{
+	const unsigned last = percpu_critical_lanes(c) - 1;
+	void *first = NULL, *cell = NULL;
+	int e;
+
+	(void)state;
+	test_need_sequences();
+	assert_true(test_pin(0, test_cpu(0)));
+	assert_int_equal(percpu_critical_enter(c, &first), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		stop(start(take_lane, last));
+		deadly = "owner: not ours";
+		meanwhile = take_last_lane;
+		if (i == 0) {
+			((struct percpu_critical_handle *)c)->refused = 0; /* look for dead ones */
+			e = percpu_critical_enter(c, &cell);
+			assert_true(e == -ETIMEDOUT || (e == 0 && cell != of_the_other));
+			assert_int_equal(e == 0 ? percpu_critical_exit(c, cell) : 0, 0);
+		} else {
+			assert_int_equal(percpu_critical_enter_lane(c, last, &cell), -ETIMEDOUT);
+		}
+		assert_null(meanwhile);
+		assert_int_equal(percpu_critical_exit(c, of_the_other), 0);
+	}
+	assert_int_equal(percpu_critical_exit(c, first), 0);
+}
+
+/* Return the place of an object in its chunk. */
+static uint64_t offset_of(uint64_t key)
+{
+	return key % (UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT);
+}
+
+/* A cell has its cache line alone. A handle that was detached is not on its owners' list. */
+static void lanes_are_apart(void **state)
+{
+	const struct percpu_owners_user *before;
+	struct percpu_critical *one = NULL, *other = NULL;
+	struct percpu_counter *next[100] = { NULL };
+	uint64_t offset;
+
+	(void)state;
+	assert_int_equal(percpu_critical_create_in(owners, 1, &one), 0);
+	before = owners->users;
+	offset = offset_of(percpu_critical_key(one));
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(percpu_counter_create_in(region, &next[i]), 0);
+		assert_not_in_range(offset_of(percpu_counter_key(next[i])), offset, offset + 63);
+	}
+	assert_int_equal(percpu_critical_attach(owners, percpu_critical_key(one), &other), 0);
+	percpu_critical_detach(other);
+	assert_ptr_equal(owners->users, before);
+	percpu_critical_destroy(one);
+	for (unsigned i = 0; i < 100; i++)
+		percpu_counter_destroy(next[i]);
+}
+
 /* Processes that recover a lane die as well, at each step. The next one is told nevertheless. */
 
 static int recover_lane(void *arg)
@@ -327,6 +432,28 @@ static void who_waited_in_vain_was_not_told(void **state)
 	assert_int_equal(percpu_critical_exit(c, cell), 0);
 	assert_int_equal(percpu_critical_enter_lane(c, lane, &cell), 0);
 	assert_int_equal(percpu_critical_exit(c, cell), 0);
+}
+
+/* A process died in a lane that it had by its number, before the thread inside had left it. The next
+ * thread waits in vain. The one behind it is told. */
+static void a_death_is_told_later(void **state)
+{
+	void *cell = NULL, *other = NULL;
+	unsigned lane;
+
+	(void)state;
+	test_need_sequences();
+	assert_true(test_pin(0, test_cpu(0)));
+	assert_int_equal(percpu_critical_enter(c, &cell), 0);
+	lane = lane_of(cell);
+	stop(start_until("critical: lane taken", take_lane, lane));
+	assert_int_equal(percpu_critical_enter_lane(c, lane, &other), -ETIMEDOUT);
+	assert_null(other);
+	assert_int_equal(percpu_critical_exit(c, cell), 0);
+	assert_int_equal(percpu_critical_enter_lane(c, lane, &other), -EOWNERDEAD);
+	assert_int_equal(percpu_critical_exit(c, other), 0);
+	assert_int_equal(percpu_critical_enter_lane(c, lane, &other), 0);
+	assert_int_equal(percpu_critical_exit(c, other), 0);
 }
 
 /* A thread finds a lane's owner dead. Meanwhile another one has recovered the lane, and a third one
@@ -539,8 +666,12 @@ int main(void)
 		TEST(a_lane_by_number_comes_back),
 		TEST(the_stopped_keep_their_lane),
 		TEST(readers_may_die),
+		TEST(all_lanes_come_back),
+		TEST(one_thread_gets_a_dead_lane),
+		TEST(lanes_are_apart),
 		TEST(the_next_one_is_told),
 		TEST(who_waited_in_vain_was_not_told),
+		TEST(a_death_is_told_later),
 		TEST(a_lane_is_recovered_once),
 		TEST(children_are_outside),
 		TEST(who_leaves_is_outside),

@@ -17,7 +17,7 @@
 #include "../family_calls.h"
 #include "../root_file.h"
 
-#include "owners/owners.h"
+#include "owners/critical.h"
 #include "segment/segment.h"
 
 #define SLOTS_SIZE (PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot))
@@ -369,6 +369,30 @@ static void owners_out_of_reach_are_not_dead(void **state)
 	assert_int_not_equal(fault_clear(), 0);
 	assert_int_equal(percpu_owners_alive(s->owners, id), 1);
 	assert_int_equal(percpu_owners_alive(s->owners, id + 1), 0);
+}
+
+/* So is the owner of a lane of critical sections: nobody takes its lane. */
+static void lanes_out_of_reach_are_not_free(void **state)
+{
+	struct percpu_critical *c = NULL, *of_t = NULL;
+	const struct percpu_critical_head *head;
+	struct percpu_owned_gauge *g, *g_of_t;
+	void *cell = NULL;
+
+	(void)state;
+	open_other(&g, &g_of_t);
+	assert_int_equal(percpu_critical_create_in(s->owners, 16, &c), 0);
+	assert_int_equal(percpu_critical_attach(t->owners, percpu_critical_key(c), &of_t), 0);
+	grow(t->region);
+	assert_int_equal(percpu_critical_enter(of_t, &cell), 0);
+	head = (const struct percpu_critical_head *)cell - 1;
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_false(percpu_critical_is_dead((struct percpu_critical_handle *)c,
+					     head->inside | head->taken));
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_critical_exit(of_t, cell), 0);
+	percpu_critical_detach(of_t);
+	percpu_critical_destroy(c);
 }
 
 /* Fill the region, and let it not grow any more. */
@@ -1048,6 +1072,7 @@ int main(void)
 		one(what_is_removed_here_is_given_back_once),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
+		one(lanes_out_of_reach_are_not_free),
 		one(want_of_descriptors_is_not_for_ever),
 		one(the_living_out_of_reach_are_not_left_out),
 		one(holders_out_of_reach_are_not_the_asker),
