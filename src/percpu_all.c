@@ -98,6 +98,7 @@
 #include "caches/lwbuf_check.c"
 #include "caches/lwbuf_create.c"
 #include "caches/lwbuf_pool.c"
+#include "caches/lwbuf_seats.c"
 #include "caches/lwbuf_table.c"
 #include "caches/objcache.c"
 #include "caches/objcache_check.c"

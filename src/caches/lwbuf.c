@@ -29,11 +29,14 @@
 /* Of the allocations that find no window, one in so many looks in the tables of other CPUs. */
 #define MOVE_EVERY 8
 #define MAX_PAGE ((UINT64_C(1) << 40) - 2)
+#define SEAT_SHIFT 16 /* of the seat, in the flags of a buffer */
 
 uint64_t percpu_window_excess(const struct percpu_lwbufs *f)
 {
+	/* With the shown ones, which may be in use: all but the first seat of each window. */
+	uint64_t shown = __atomic_load_n(&f->shown, __ATOMIC_RELAXED) +
+			 (uint64_t)percpu_counter_fetch(f->sharers);
 	uint64_t used = percpu_counter_fetch(f->used);
-	uint64_t shown = __atomic_load_n(&f->shown, __ATOMIC_RELAXED);
 
 	return shown > used ? shown - used : 0;
 }
@@ -60,12 +63,12 @@ void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w)
 
 /* Allocation */
 
-static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsigned flags,
-			struct percpu_lwbuf *ret)
+static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsigned seat,
+			unsigned flags, struct percpu_lwbuf *ret)
 {
-	uint64_t generation = w->generation + 1;
+	uint64_t generation = w->generation[seat] + 1;
 
-	__atomic_store_n(&w->generation, generation, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->generation[seat], generation, __ATOMIC_RELAXED);
 	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG)) {
 		w->owner = (uint32_t)syscall(SYS_gettid);
 		/* If mprotect(2) fails, such a store is not noticed. */
@@ -76,10 +79,10 @@ static void give_window(struct percpu_lwbufs *f, struct percpu_window *w, unsign
 	ret->kva = w->at;
 	ret->page = w->page;
 	ret->of = f;
-	ret->length = (uint32_t)w->length;
+	ret->length = __atomic_load_n(&w->length, __ATOMIC_RELAXED);
 	ret->window = w;
 	ret->generation = (uint32_t)generation;
-	ret->flags = flags | (f->flags & PERCPU_LWBUF_DEBUG);
+	ret->flags = flags | (f->flags & PERCPU_LWBUF_DEBUG) | seat << SEAT_SHIFT;
 	ret->forks = f->forks;
 }
 
@@ -159,29 +162,30 @@ static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
 		__atomic_fetch_sub(&f->shown, 1, __ATOMIC_RELAXED);
 		return e;
 	}
-	w->length = length;
+	w->length = (uint32_t)length;
 	*ret = w;
 	return 0;
 }
 
 /* Return whether a page that may be a copy gets a window. */
-static bool deserves_window(const struct percpu_lwbufs *f, bool ghost, uint64_t misses)
+static bool deserves_window(const struct percpu_lwbufs *f, bool known, uint64_t misses)
 {
 	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
 
-	return ghost && most != 0 && (!is_full(f) || misses % REPLACE_EVERY == 0);
+	return known && most != 0 && (!is_full(f) || misses % REPLACE_EVERY == 0);
 }
 
-/* Read the length of a last page again, because the file may have grown. */
+/* Read the length of a last page again, because the file may have grown. Other buffers may have the
+ * window, too. */
 static void refresh(const struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	int64_t length;
 
-	if (percpu_likely(w->length == f->size))
+	if (percpu_likely(__atomic_load_n(&w->length, __ATOMIC_RELAXED) == f->size))
 		return;
 	length = percpu_window_length(f, w->page);
 	if (length > 0)
-		w->length = (size_t)length;
+		__atomic_store_n(&w->length, (uint32_t)length, __ATOMIC_RELAXED);
 }
 
 /* Get another CPU's window of the page, if may_move is set, or a bounce buffer. */
@@ -200,7 +204,7 @@ static int move_or_copy(struct percpu_lwbufs *f, uint64_t page, bool may_move,
 }
 
 /* Get a window or bounce buffer for a page that has no window in this CPU's table. */
-static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, bool ghost,
+static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, bool known,
 		       struct percpu_window **ret)
 {
 	bool may_copy = f->backend == PERCPU_LWBUF_AUTO && !(flags & PERCPU_LWBUF_WRITE);
@@ -213,8 +217,8 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	if (!f->maps)
 		return bounce_page(f, page, ret);
 	misses = __atomic_fetch_add(&f->clock, 1, __ATOMIC_RELAXED);
-	if (may_copy && !deserves_window(f, ghost, misses))
-		return move_or_copy(f, page, ghost && misses % MOVE_EVERY == 0, ret);
+	if (may_copy && !deserves_window(f, known, misses))
+		return move_or_copy(f, page, known && misses % MOVE_EVERY == 0, ret);
 	length = percpu_window_length(f, page);
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
@@ -224,22 +228,35 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 }
 
 static struct percpu_window *find_in_table(const struct percpu_lwbufs *f, uint64_t page,
-					   bool *ret_ghost)
+					   unsigned *ret_seat, bool *ret_known)
 {
 	struct percpu_window *w = NULL;
 
 	if (f->maps && percpu_likely(page <= MAX_PAGE))
-		w = percpu_window_find(f, page, ret_ghost);
+		w = percpu_window_find(f, page, ret_seat, ret_known);
 	if (w != NULL)
 		refresh(f, w);
 	return w;
+}
+
+/* Put a window that was just mapped into the table, so that others can share it. Its buffer has
+ * the first seat, or has the window alone. */
+static void share_window(struct percpu_lwbufs *f, struct percpu_window *w)
+{
+	struct percpu_window *replaced = NULL;
+
+	if (!(f->flags & PERCPU_LWBUF_DEBUG))
+		replaced = percpu_window_keep(f, w, 1);
+	if (replaced != NULL && replaced != w)
+		percpu_window_release(f, replaced);
 }
 
 int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		       struct percpu_lwbuf *ret)
 {
 	struct percpu_window *w;
-	bool ghost = false;
+	bool known = false;
+	unsigned seat = 0;
 	int e;
 
 	if (f == NULL || ret == NULL || (flags & ~PERCPU_LWBUF_WRITE))
@@ -258,38 +275,62 @@ int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		percpu_counter_inc(f->addresses);
 		return 0;
 	}
-	w = find_in_table(f, page, &ghost);
+	w = find_in_table(f, page, &seat, &known);
 	if (percpu_unlikely(w == NULL)) {
-		e = miss_window(f, page, flags, ghost, &w);
+		e = miss_window(f, page, flags, known, &w);
 		if (e != 0)
 			return e;
+		seat = 0;
 	}
 	if (percpu_likely(!w->bounces))
 		percpu_counter_inc(f->used);
 	else
 		__atomic_fetch_add(&f->bounced, 1, __ATOMIC_RELAXED);
-	give_window(f, w, flags, ret);
+	give_window(f, w, seat, flags, ret);
+	if (percpu_unlikely(!w->bounces && w->slot == PERCPU_WINDOW_LOOSE))
+		share_window(f, w);
 	return 0;
 }
 
 /* Freeing */
 
-/* Keep a window that is freed in the table, or unmap it. */
+/* Keep a loose window that is freed in the table, or unmap it. */
 static void keep_or_release(struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	struct percpu_window *too_many = w;
 
+	if (!(f->flags & PERCPU_LWBUF_DEBUG) && !is_too_many(f))
+		too_many = percpu_window_keep(f, w, 0);
+	if (too_many != NULL)
+		percpu_window_release(f, too_many);
+}
+
+/* Free a buffer's seat of a window. */
+static void free_seat(struct percpu_lwbufs *f, struct percpu_window *w, unsigned seat)
+{
+	size_t at = __atomic_load_n(&w->slot, __ATOMIC_RELAXED);
+	uint64_t word = percpu_window_word(w->page, 0, w->id);
+	enum percpu_window_left left = PERCPU_WINDOW_TAKEN;
+
 	__atomic_store_n(&w->freed, __atomic_load_n(&f->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	percpu_counter_dec(f->used);
-	if (percpu_likely(!(f->flags & PERCPU_LWBUF_DEBUG) && !is_too_many(f)))
-		too_many = percpu_window_keep(f, w);
-	if (percpu_unlikely(too_many != NULL))
-		percpu_window_release(f, too_many);
+	if (percpu_likely(at != PERCPU_WINDOW_LOOSE))
+		left = percpu_window_leave(f, w, seat, !is_too_many(f));
+	if (percpu_likely(left == PERCPU_WINDOW_KEPT))
+		return;
+	if (left == PERCPU_WINDOW_TAKEN) {
+		keep_or_release(f, w);
+		return;
+	}
+	/* Not w: it may be another buffer's by now. */
+	w = is_too_many(f) ? percpu_window_settle(f, at, word) : NULL;
+	if (w != NULL)
+		keep_or_release(f, w);
 }
 
 /* Return what is wrong with a buffer that is to be freed, or NULL. */
 static const char *find_misuse(const struct percpu_lwbufs *f, const struct percpu_lwbuf *b,
-			       const struct percpu_window *w)
+			       const struct percpu_window *w, unsigned seat)
 {
 	if (b->of == NULL)
 		return "is freed, but not allocated: freed twice, or never allocated";
@@ -297,7 +338,7 @@ static const char *find_misuse(const struct percpu_lwbufs *f, const struct percp
 		return "is not of the file that it is freed to";
 	if (w == NULL)
 		return "is freed, but is none that was ever allocated";
-	if ((uint32_t)__atomic_load_n(&w->generation, __ATOMIC_RELAXED) != b->generation ||
+	if ((uint32_t)__atomic_load_n(&w->generation[seat], __ATOMIC_RELAXED) != b->generation ||
 	    b->generation % 2 == 0)
 		return "is freed twice: a copy of it was freed before";
 	return NULL;
@@ -314,6 +355,7 @@ int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 {
 	struct percpu_window *w;
 	const char *fault;
+	unsigned seat;
 	uint32_t flags;
 	int e = 0;
 
@@ -326,21 +368,22 @@ int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 		return 0;
 	}
 	w = b->of == f ? b->window : NULL;
-	fault = find_misuse(f, b, w);
+	flags = b->flags;
+	seat = flags >> SEAT_SHIFT & (PERCPU_WINDOW_SEATS - 1);
+	fault = find_misuse(f, b, w, seat);
 	if (percpu_unlikely(fault != NULL)) {
 		if (f->flags & PERCPU_LWBUF_DEBUG)
 			percpu_lwbuf_complain(b, percpu_lwbuf_window_checked(f, b), fault);
 		return -EINVAL;
 	}
 	forget_inherited(f, b);
-	flags = b->flags;
 	if (percpu_unlikely(f->flags & PERCPU_LWBUF_DEBUG))
 		percpu_lwbuf_clear_checked(b);
 	else
 		memset(b, 0, sizeof(*b));
-	__atomic_store_n(&w->generation, w->generation + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->generation[seat], w->generation[seat] + 1, __ATOMIC_RELAXED);
 	if (percpu_likely(!w->bounces)) {
-		keep_or_release(f, w);
+		free_seat(f, w, seat);
 		return 0;
 	}
 	if (flags & PERCPU_LWBUF_WRITE)

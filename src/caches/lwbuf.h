@@ -3,9 +3,12 @@
  * lwbuf.h - declarations that the lwbuf*.c files and sfbuf.c share.
  *
  * A window is a piece of address space, with a struct that describes it. Each window is in one of
- * three places: with a caller, in a CPU's table (mapped; found by its page), or in the pool (not
- * mapped). Bounce buffers are windows of a second pool; they are plain memory, and are never in a
- * table. Only the thread or table that has a window uses it.
+ * three places: in a CPU's table (mapped; found by its page), with one caller alone (loose), or in
+ * the pool (not mapped). Bounce buffers are windows of a second pool; they are plain memory, and
+ * are never in a table.
+ *
+ * A window in a table has four seats. Each buffer of the window has one of them. lwbuf_seats.c says
+ * how buffers take and leave their seats.
  */
 #ifndef PERCPU_CACHES_LWBUF_H
 #define PERCPU_CACHES_LWBUF_H
@@ -15,20 +18,25 @@
 #include "../rings/rings.h"
 #include "caches.h"
 
+#define PERCPU_WINDOW_SEATS 4
+
 /* Aligned to 128 bytes: CPUs fetch cache lines in pairs, and other CPUs use the next windows. */
 struct percpu_window {
-	char *at;	/* NULL if another mapping has taken the address */
-	uint64_t page;	/* the page that is mapped */
-	size_t length;	/* bytes of the page that the file had; 0 if no page is mapped */
-	uint64_t freed; /* the file's clock at the last free; atomic */
-	/* Odd while the window is allocated; atomic. Buffers have the lower half. */
-	uint64_t generation PERCPU_ALIGNED_WORD;
+	char *at;	 /* NULL if another mapping has taken the address */
+	uint64_t page;	 /* the page that is mapped */
+	uint32_t length; /* bytes of the page that the file had; 0 if no page is mapped; atomic */
+	uint32_t id;	 /* in its pool, from 1 */
+	uint64_t freed;	 /* the file's clock at the last free; atomic */
+	uint32_t slot;	 /* distance of its word from the first set, or LOOSE; atomic */
+	uint8_t away;	 /* seats that were freed on other CPUs; atomic */
+	bool bounces;	 /* a bounce buffer, of the second pool */
+	/* Of each seat: odd while a buffer has it; atomic. Buffers have the lower half. */
+	uint64_t generation[PERCPU_WINDOW_SEATS] PERCPU_ALIGNED_WORD;
 	struct percpu_window *next;
-	uint32_t id;	/* in its pool, from 1 */
-	uint32_t place; /* index that it last had in its set */
 	uint32_t owner; /* thread that allocated it, with PERCPU_LWBUF_DEBUG */
-	bool bounces;	/* a bounce buffer, of the second pool */
 } __attribute__((aligned(128)));
+
+#define PERCPU_WINDOW_LOOSE UINT32_MAX /* for slot: in no table */
 
 #define PERCPU_WINDOW_BLOCK 64 /* structs that are allocated together */
 #define PERCPU_WINDOW_IDS (1 << 20)
@@ -58,7 +66,7 @@ struct percpu_lwbufs {
 	unsigned set_shift; /* shifts the hash of a page right to the number of its set; atomic */
 	struct percpu_window **blocks;
 	size_t size;
-	struct percpu_counter *used; /* windows with callers */
+	struct percpu_counter *used; /* buffers that have windows */
 	uint32_t flags;
 	unsigned shift;
 	bool maps; /* windows may be mapped: the file keeps its size, and has small pages */
@@ -66,6 +74,7 @@ struct percpu_lwbufs {
 	int fd;
 	char *direct;
 	struct percpu_counter *addresses; /* direct buffers with callers */
+	struct percpu_counter *sharers;	  /* seats in tables, without the first of each window */
 	struct percpu_local *table;
 	size_t slots; /* of the table, per CPU */
 	struct percpu_sfbufs *shared;
@@ -76,6 +85,7 @@ struct percpu_lwbufs {
 	uint64_t clock; /* counts misses */
 	uint64_t mapped;
 	uint64_t bounced;
+
 	int64_t inherited; /* buffers in use that were allocated before the last fork */
 	uint32_t forks;	   /* how many forks made this process; changes only in a fork */
 
@@ -129,9 +139,43 @@ int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_windo
 
 /* lwbuf_table.c */
 
-#define PERCPU_WINDOW_WAYS 8	     /* words of a set */
-#define PERCPU_WINDOW_ID_BITS 24     /* in a word; the other bits are the page's number + 1 */
-#define PERCPU_WINDOW_GHOST 0xffffff /* in place of a window's id */
+#define PERCPU_WINDOW_WAYS 8 /* words of a set */
+
+/* A word has, from the lowest bit: the window's id, a bit for each of its seats that is taken, and
+ * the page's number + 1. A ghost has a page, but no id. */
+#define PERCPU_WINDOW_ID (PERCPU_WINDOW_IDS - 1)
+#define PERCPU_WINDOW_SEATS_SHIFT 20
+#define PERCPU_WINDOW_PAGE_SHIFT (PERCPU_WINDOW_SEATS_SHIFT + PERCPU_WINDOW_SEATS)
+
+/** Return a word of a table. seats has a bit for each seat that is taken. */
+static inline uint64_t percpu_window_word(uint64_t page, uint32_t seats, uint32_t id)
+{
+	return (page + 1) << PERCPU_WINDOW_PAGE_SHIFT |
+	       (uint64_t)seats << PERCPU_WINDOW_SEATS_SHIFT | id;
+}
+
+static inline uint64_t percpu_window_tag_of(uint64_t word)
+{
+	return word >> PERCPU_WINDOW_PAGE_SHIFT;
+}
+
+static inline uint32_t percpu_window_seats_of(uint64_t word)
+{
+	return word >> PERCPU_WINDOW_SEATS_SHIFT & ((1 << PERCPU_WINDOW_SEATS) - 1);
+}
+
+static inline uint32_t percpu_window_id_of(uint64_t word)
+{
+	return word & PERCPU_WINDOW_ID;
+}
+
+/** Return whether two words are of the same window and page. */
+static inline bool percpu_window_is_same(uint64_t word, uint64_t other)
+{
+	const uint64_t seats = ((1 << PERCPU_WINDOW_SEATS) - 1) << PERCPU_WINDOW_SEATS_SHIFT;
+
+	return ((word ^ other) & ~seats) == 0;
+}
 
 int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows);
 
@@ -182,53 +226,10 @@ static inline bool percpu_window_cmpxchg(const struct percpu_lwbufs *f, size_t a
 	return percpu_local_cmpxchg_slow(&slot, (int64_t)old, (int64_t)word, &was) == 0;
 }
 
-/** The rest of percpu_window_find(), not inlined: a ghost was found, or the swap failed. */
-struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
-					      bool *ret_ghost);
-
-/** Take the window that shows this page out of this CPU's table. If there is none, return NULL and
- *  set *ret_ghost if the page was remembered. */
-static inline struct percpu_window *percpu_window_find(const struct percpu_lwbufs *f, uint64_t page,
-						       bool *ret_ghost)
-{
-	size_t set = percpu_window_set(f, page);
-	const uint64_t *words = percpu_window_words(f, set);
-	uint64_t word;
-	uint32_t id;
-
-	for (size_t way = 0; way < PERCPU_WINDOW_WAYS; way++) {
-		word = percpu_window_load(&words[way]);
-		if (word >> PERCPU_WINDOW_ID_BITS != page + 1)
-			continue;
-		PERCPU_STEP("lwbuf: window seen");
-		id = word & PERCPU_WINDOW_GHOST;
-		if (percpu_likely(id != PERCPU_WINDOW_GHOST) &&
-		    percpu_likely(percpu_window_cmpxchg(f, set + way * sizeof(word), word, 0)))
-			return percpu_window_at(f->blocks, id);
-		return percpu_window_find_slow(f, page, ret_ghost);
-	}
-	return NULL;
-}
-
-/** The rest of percpu_window_keep(), not inlined: the last place is taken, or the swap failed. */
-struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
-					      struct percpu_window *w);
-
-/** Put a window into this CPU's table, at its last place if that is free. Returns a window for
- *  which there was no room, or NULL. */
-static inline struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f,
-						       struct percpu_window *w)
-{
-	size_t set = percpu_window_set(f, w->page);
-	uint64_t word = (w->page + 1) << PERCPU_WINDOW_ID_BITS | w->id;
-
-	if (percpu_likely(percpu_window_load(&percpu_window_words(f, set)[w->place]) == 0)) {
-		PERCPU_STEP("lwbuf: place seen");
-		if (percpu_likely(percpu_window_cmpxchg(f, set + w->place * sizeof(word), 0, word)))
-			return NULL;
-	}
-	return percpu_window_keep_slow(f, w);
-}
+/** Put a loose window into this CPU's table, with these seats taken. Returns a window that must
+ *  leave the table, w itself if there is no place for it, or NULL. */
+struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f, struct percpu_window *w,
+					 uint32_t seats);
 
 /** Remember that the page was asked for, unless windows fill its set. */
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page);
@@ -244,6 +245,79 @@ struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_
 /** Unmap windows in the tables of all CPUs until goal are left. Returns 0, or the error of a
  *  fence: without a fence the call cannot take windows out of a table. */
 int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal);
+
+/** Return the word at a distance from the first set, in the table of any CPU. */
+static inline uint64_t *percpu_window_word_at(const struct percpu_lwbufs *f, unsigned cpu,
+					      size_t at)
+{
+	return (uint64_t *)(void *)(f->sets + cpu * f->stride + at);
+}
+
+/** The sequence, not inlined, for all but the usual case. */
+bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old, uint64_t word);
+
+/* lwbuf_seats.c */
+
+/** The rest of percpu_window_find(), not inlined: the window is shared, a ghost was found, or the
+ *  swap failed. */
+struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
+					      unsigned *ret_seat, bool *ret_known);
+
+/** Take a seat of a window that shows this page, in this CPU's table. If there is none, return
+ *  NULL, and set *ret_known if the page was asked for before. */
+static inline struct percpu_window *percpu_window_find(const struct percpu_lwbufs *f, uint64_t page,
+						       unsigned *ret_seat, bool *ret_known)
+{
+	size_t set = percpu_window_set(f, page);
+	const uint64_t *words = percpu_window_words(f, set);
+	uint64_t word;
+
+	for (size_t way = 0; way < PERCPU_WINDOW_WAYS; way++) {
+		word = percpu_window_load(&words[way]);
+		if (percpu_window_tag_of(word) != page + 1)
+			continue;
+		PERCPU_STEP("lwbuf: window seen");
+		*ret_seat = 0;
+		if (percpu_likely(percpu_window_id_of(word) != 0 &&
+				  percpu_window_seats_of(word) == 0) &&
+		    percpu_likely(percpu_window_cmpxchg(
+			    f, set + way * sizeof(word), word,
+			    percpu_window_word(page, 1, percpu_window_id_of(word)))))
+			return percpu_window_at(f->blocks, percpu_window_id_of(word));
+		return percpu_window_find_slow(f, page, ret_seat, ret_known);
+	}
+	return NULL;
+}
+
+/** Claim that all taken seats of the word's window were freed on other CPUs. Returns false if a
+ *  buffer has the window. Otherwise no other thread can take it out of its table until
+ *  percpu_window_unclaim() or percpu_window_loosen(). */
+bool percpu_window_claim(const struct percpu_lwbufs *f, uint64_t word);
+void percpu_window_unclaim(const struct percpu_lwbufs *f, uint64_t word);
+
+/** Return the window of a word that was claimed, and then taken out of its table. */
+struct percpu_window *percpu_window_loosen(const struct percpu_lwbufs *f, uint64_t word);
+
+/** What percpu_window_leave() did. */
+enum percpu_window_left {
+	PERCPU_WINDOW_KEPT,  /* the window is in its table */
+	PERCPU_WINDOW_TAKEN, /* the window is loose: it was to leave the table, or is in a set where
+				its page is no longer looked for */
+	PERCPU_WINDOW_AWAY,  /* the window is in another CPU's table, or may be */
+};
+
+/** Leave a seat of a window that is in a table. If no other buffer has the window, take it out of
+ *  this CPU's table if it is not to be kept. */
+enum percpu_window_left percpu_window_leave(const struct percpu_lwbufs *f, struct percpu_window *w,
+					    unsigned seat, bool keep);
+
+/** Take seats that were freed on other CPUs off the word of a window, which is at this distance from
+ *  the first set in the table of any CPU. Returns the window if none is left: it is loose. Returns
+ *  NULL if some are, if the window is gone, or if a fence fails. */
+struct percpu_window *percpu_window_settle(const struct percpu_lwbufs *f, size_t at, uint64_t word);
+
+/** Return how much too large percpu_window_excess() is because of this window. */
+unsigned percpu_window_excess_error(const struct percpu_lwbufs *f, const struct percpu_window *w);
 
 /* lwbuf_check.c */
 
@@ -289,7 +363,8 @@ void percpu_sfbufs_in_child(struct percpu_sfbufs *s);
 
 /* lwbuf.c */
 
-/** Return how many windows are mapped, but not in use. */
+/** Return how many windows are mapped, but not in use. Seats that were freed on another CPU than
+ *  the window's can make that too many. */
 uint64_t percpu_window_excess(const struct percpu_lwbufs *f);
 
 /** Unmap a window that is not in use. */

@@ -48,7 +48,7 @@ void percpu_lwbuf_complain(const struct percpu_lwbuf *b, const struct percpu_win
 			       "; its memory at %p was last allocated by thread %u for page %llu, "
 			       "and has generation %u",
 			       (void *)w->at, w->owner, (unsigned long long)w->page,
-			       (uint32_t)w->generation);
+			       (uint32_t)w->generation[0]);
 	percpu_debug_die("lwbuf %p, page %llu, generation %u: %s%s", (const void *)b,
 			 (unsigned long long)b->page, b->generation, what, memory);
 }
@@ -57,7 +57,7 @@ void *percpu_lwbuf_kva_checked(const struct percpu_lwbuf *b)
 {
 	const struct percpu_window *w = b->window; /* not NULL: with DEBUG no buffer is direct */
 
-	if ((uint32_t)__atomic_load_n(&w->generation, __ATOMIC_ACQUIRE) != b->generation)
+	if ((uint32_t)__atomic_load_n(&w->generation[0], __ATOMIC_ACQUIRE) != b->generation)
 		percpu_lwbuf_complain(b, w, "used after it was freed, or never allocated");
 	return b->kva;
 }

@@ -179,6 +179,8 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 	if (e == 0)
 		e = percpu_counter_create(&f->addresses);
 	if (e == 0)
+		e = percpu_counter_create(&f->sharers);
+	if (e == 0)
 		e = percpu_sfbufs_create(o->max_excess, &f->shared);
 	if (e == 0 && f->maps)
 		e = percpu_window_table_create(f, o->max_excess);
@@ -203,6 +205,7 @@ static void free_lwbuf_parts(struct percpu_lwbufs *f)
 	percpu_local_destroy(f->table);
 	percpu_counter_destroy(f->used);
 	percpu_counter_destroy(f->addresses);
+	percpu_counter_destroy(f->sharers);
 	if (f->fd >= 0)
 		close(f->fd);
 	percpu_mutex_destroy(&f->lock);
@@ -295,10 +298,14 @@ int percpu_lwbuf_destroy(struct percpu_lwbufs *f)
 	return 0;
 }
 
-/* Return how often the window was allocated and freed, together. */
+/* Return how often the window was allocated. */
 static uint64_t allocations(const struct percpu_window *w)
 {
-	return __atomic_load_n(&w->generation, __ATOMIC_RELAXED);
+	uint64_t n = 0;
+
+	for (unsigned seat = 0; seat < PERCPU_WINDOW_SEATS; seat++)
+		n += (__atomic_load_n(&w->generation[seat], __ATOMIC_RELAXED) + 1) / 2;
+	return n;
 }
 
 static uint64_t reserved_by(const struct percpu_window_pool *p)
@@ -308,6 +315,9 @@ static uint64_t reserved_by(const struct percpu_window_pool *p)
 
 void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats *ret)
 {
+	const struct percpu_window *w;
+	uint64_t error = 0;
+
 	if (f == NULL || ret == NULL)
 		return;
 	memset(ret, 0, sizeof(*ret));
@@ -315,10 +325,14 @@ void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats
 		       f->maps		 ? PERCPU_LWBUF_WINDOW :
 					   PERCPU_LWBUF_BOUNCE;
 	ret->used = buffers_in_use(f);
-	ret->excess = percpu_window_excess(f);
 	ret->max_excess = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
-	for (uint32_t id = 1; id <= __atomic_load_n(&f->windows.made, __ATOMIC_ACQUIRE); id++)
-		ret->windows += (allocations(percpu_window_at(f->blocks, id)) + 1) / 2;
+	for (uint32_t id = 1; id <= __atomic_load_n(&f->windows.made, __ATOMIC_ACQUIRE); id++) {
+		w = percpu_window_at(f->blocks, id);
+		ret->windows += allocations(w);
+		error += percpu_window_excess_error(f, w);
+	}
+	ret->excess = percpu_window_excess(f);
+	ret->excess -= error < ret->excess ? error : ret->excess;
 	ret->mapped = __atomic_load_n(&f->mapped, __ATOMIC_RELAXED);
 	ret->bounced = __atomic_load_n(&f->bounced, __ATOMIC_RELAXED);
 	ret->address =

@@ -126,6 +126,7 @@ static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool 
 	w->at = p->spaces->at + (p->spaces->used++ << p->shift);
 	w->id = p->made + 1;
 	w->bounces = p->bounces;
+	w->slot = PERCPU_WINDOW_LOOSE;
 	__atomic_store_n(&p->made, p->made + 1, __ATOMIC_RELEASE);
 	*ret = w;
 	return 0;
@@ -217,7 +218,7 @@ int percpu_window_show(const struct percpu_lwbufs *f, struct percpu_window *w, u
 	    MAP_FAILED)
 		return percpu_errno();
 	w->page = page;
-	w->length = length;
+	w->length = (uint32_t)length;
 	return 0;
 }
 
@@ -274,7 +275,7 @@ int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, u
 	}
 	percpu_restore_cancel(state);
 	w->page = page;
-	w->length = done;
+	w->length = (uint32_t)done;
 	return e != 0 ? e : done == 0 ? -ERANGE : 0;
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_table.c - tables of mapped windows that are not in use, found by the page they show.
+ * lwbuf_table.c - tables of mapped windows, found by the page they show.
  *
- * Each CPU has a table in its lane: sets of 8 words, a cache line each. A word is 0, or has a page
- * and the window that shows it. Each page belongs to one set. An allocation loads the set's words.
- * If it finds the page, it replaces the word by 0 with one sequence (cmpxchg), and then has the
- * window. A free replaces a 0 by the window's word. The loads are only a hint, because the
- * sequence compares the whole word: it does not matter which thread had the window in between,
- * or on which CPU the sequence runs.
+ * Each CPU has a table in its lane: sets of 8 words, a cache line each. A word is 0, or has a page,
+ * the window that shows it, and a bit for each seat of the window that is taken (lwbuf_seats.c).
+ * Each page belongs to one set. An allocation loads the set's words. If it finds the page, it takes
+ * a seat with one sequence (cmpxchg), and then has the window. The loads are only a hint, because
+ * the sequence compares the whole word: it does not matter which thread had the window in between,
+ * or on which CPU the sequence runs. A window that finds its set full of windows in use stays
+ * loose: its one buffer has it alone, and the next free tries again.
  *
  * A word may also have a page without a window: a ghost. It records that the page was asked for
  * and got a bounce buffer. An allocation that finds a ghost knows that the page came again.
@@ -24,8 +25,6 @@
 
 #define WAYS PERCPU_WINDOW_WAYS
 #define SET_BYTES (WAYS * sizeof(uint64_t))
-#define ID_BITS PERCPU_WINDOW_ID_BITS
-#define GHOST PERCPU_WINDOW_GHOST
 #define LEAST_SLOTS 4096
 #define SLOTS_PER_WINDOW 4
 #define TABLE_TRIES 3
@@ -37,24 +36,14 @@
  * 3 * max_excess misses, and the CPUs must not take such windows from each other. */
 #define LEFT_BEHIND 8
 
-static uint64_t tag_of(uint64_t word)
-{
-	return word >> ID_BITS;
-}
-
-static uint32_t id_of(uint64_t word)
-{
-	return word & GHOST;
-}
-
-static uint64_t word_of(uint64_t page, uint32_t id)
-{
-	return (page + 1) << ID_BITS | id;
-}
-
 static bool has_window(uint64_t word)
 {
-	return word != 0 && id_of(word) != GHOST;
+	return percpu_window_id_of(word) != 0;
+}
+
+static bool is_ghost(uint64_t word)
+{
+	return word != 0 && !has_window(word);
 }
 
 /* With half as many sets as windows, a set is seldom full, and the oldest of some sets is old. */
@@ -95,69 +84,40 @@ unsigned percpu_window_cpu(const struct percpu_lwbufs *f)
 	return cpu >= 0 && (unsigned)cpu < f->cpus ? (unsigned)cpu : 0;
 }
 
-static uint64_t *set_at(const struct percpu_lwbufs *f, unsigned cpu, size_t set)
-{
-	return (uint64_t *)(void *)(f->sets + cpu * f->stride + set);
-}
-
-/* The sequence, not inlined, for all but the usual case. */
-static __attribute__((noinline)) bool swap_word(const struct percpu_lwbufs *f, size_t at,
-						uint64_t old, uint64_t word)
+bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old, uint64_t word)
 {
 	return percpu_window_cmpxchg(f, at, old, word);
 }
 
-/* Return the way of a window that shows the page, or else of the page's ghost, or -1. *ret becomes
- * the word there. */
-static int find_tag(const uint64_t *set, uint64_t tag, uint64_t *ret)
+/* On Armv8 a thread that sees the word sees the block (tests/litmus/window.litmus), but a commit
+ * without release does not promise it, so the load is an acquire, and the block may be missing. */
+static const struct percpu_window *window_seen(const struct percpu_lwbufs *f, uint64_t word)
 {
-	int ghost = -1;
-	uint64_t word;
-
-	for (int way = 0; way < WAYS; way++) {
-		word = percpu_window_load(&set[way]);
-		if (tag_of(word) != tag)
-			continue;
-		*ret = word;
-		if (has_window(word))
-			return way;
-		ghost = way;
-	}
-	return ghost;
-}
-
-struct percpu_window *percpu_window_find_slow(const struct percpu_lwbufs *f, uint64_t page,
-					      bool *ret_ghost)
-{
-	size_t set = percpu_window_set(f, page);
-	uint64_t word = 0;
-	int way;
-
-	*ret_ghost = false;
-	for (int try = 0; try < TABLE_TRIES; try++) {
-		way = find_tag(percpu_window_words(f, set), page + 1, &word);
-		if (way < 0)
-			return NULL;
-		PERCPU_STEP("lwbuf: window seen again");
-		*ret_ghost = id_of(word) == GHOST;
-		if (*ret_ghost)
-			return NULL;
-		if (percpu_likely(swap_word(f, set + (size_t)way * sizeof(word), word, 0)))
-			return percpu_window_at(f->blocks, id_of(word));
-	}
-	return NULL;
-}
-
-/* Return when the window of a word, of any CPU, was freed. On Armv8 a thread that sees the word
- * sees the block (tests/litmus/window.litmus), but a commit without release does not promise it,
- * so the load is an acquire, and the block may be missing. */
-static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
-{
-	struct percpu_window *const *at = &f->blocks[id_of(word) / PERCPU_WINDOW_BLOCK];
+	uint32_t id = percpu_window_id_of(word);
+	struct percpu_window *const *at = &f->blocks[id / PERCPU_WINDOW_BLOCK];
 	const struct percpu_window *block = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 
-	return block != NULL ? percpu_window_load(&block[id_of(word) % PERCPU_WINDOW_BLOCK].freed) :
-			       0;
+	return block != NULL ? &block[id % PERCPU_WINDOW_BLOCK] : NULL;
+}
+
+/* Return when the window of a word, of any CPU, was freed. */
+static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
+{
+	const struct percpu_window *w = window_seen(f, word);
+
+	return w != NULL ? percpu_window_load(&w->freed) : 0;
+}
+
+/* Return whether the word, of any CPU, is of a window that no buffer has. */
+static bool is_idle(const struct percpu_lwbufs *f, uint64_t word)
+{
+	uint32_t seats = percpu_window_seats_of(word);
+	const struct percpu_window *w;
+
+	if (!has_window(word) || seats == 0)
+		return has_window(word);
+	w = window_seen(f, word);
+	return w != NULL && __atomic_load_n(&w->away, __ATOMIC_RELAXED) == seats;
 }
 
 /* Choose the way for a page: that of its ghost, or else an empty one, or another page's ghost.
@@ -172,7 +132,7 @@ static int choose_way(const uint64_t *set, uint64_t tag, uint64_t *ret)
 	for (unsigned n = 0; n < WAYS; n++) {
 		way = (int)((tag + n) % WAYS);
 		word = percpu_window_load(&set[way]);
-		if (word != 0 && id_of(word) == GHOST && (ghost < 0 || tag_of(word) == tag)) {
+		if (is_ghost(word) && (ghost < 0 || percpu_window_tag_of(word) == tag)) {
 			ghost = way;
 			remembered = word;
 		}
@@ -180,22 +140,22 @@ static int choose_way(const uint64_t *set, uint64_t tag, uint64_t *ret)
 			empty = way;
 	}
 	*ret = remembered;
-	if (empty < 0 || (ghost >= 0 && tag_of(remembered) == tag))
+	if (empty < 0 || (ghost >= 0 && percpu_window_tag_of(remembered) == tag))
 		return ghost;
 	*ret = 0;
 	return empty;
 }
 
-/* Return the way of the window that was freed longest ago. *ret becomes its word. */
+/* Return the way of the idle window that was freed longest ago, or -1. *ret becomes its word. */
 static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set, uint64_t *ret)
 {
 	uint64_t least = UINT64_MAX, word, freed;
-	int oldest = 0;
+	int oldest = -1;
 
 	for (int way = 0; way < WAYS; way++) {
 		word = percpu_window_load(&set[way]);
 		freed = has_window(word) ? freed_at(f, word) : 0;
-		if (freed < least) {
+		if (freed < least && (word == 0 || is_ghost(word) || is_idle(f, word))) {
 			least = freed;
 			oldest = way;
 			*ret = word;
@@ -204,26 +164,46 @@ static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set,
 	return oldest;
 }
 
-struct percpu_window *percpu_window_keep_slow(const struct percpu_lwbufs *f,
-					      struct percpu_window *w)
+/* Put the word in place of a word that has no window, or an idle one. Return false if that has
+ * changed. *ret becomes the window that had the place, or NULL. */
+static bool replace_word(const struct percpu_lwbufs *f, size_t at, uint64_t old, uint64_t word,
+			 struct percpu_window **ret)
 {
-	uint64_t word = word_of(w->page, w->id), old = 0;
+	if (!percpu_window_claim(f, old))
+		return false;
+	if (!percpu_window_swap(f, at, old, word)) {
+		percpu_window_unclaim(f, old);
+		return false;
+	}
+	*ret = has_window(old) ? percpu_window_loosen(f, old) : NULL;
+	return true;
+}
+
+struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f, struct percpu_window *w,
+					 uint32_t seats)
+{
+	uint64_t word = percpu_window_word(w->page, seats, w->id), old = 0;
 	size_t set = percpu_window_set(f, w->page);
+	struct percpu_window *replaced;
 	const uint64_t *words;
 	int way;
 
 	for (int try = 0; try < TABLE_TRIES; try++) {
 		words = percpu_window_words(f, set);
-		way = choose_way(words, tag_of(word), &old);
+		way = choose_way(words, percpu_window_tag_of(word), &old);
 		if (percpu_unlikely(way < 0)) {
 			PERCPU_STEP("lwbuf: set full");
 			way = choose_oldest_way(f, words, &old);
 		}
 		PERCPU_STEP("lwbuf: place chosen");
-		w->place = (uint32_t)way;
-		if (swap_word(f, set + (size_t)way * sizeof(word), old, word))
-			return has_window(old) ? percpu_window_at(f->blocks, id_of(old)) : NULL;
+		if (way < 0)
+			break;
+		__atomic_store_n(&w->slot, (uint32_t)(set + (size_t)way * sizeof(word)),
+				 __ATOMIC_RELAXED);
+		if (replace_word(f, w->slot, old, word, &replaced))
+			return replaced;
 	}
+	__atomic_store_n(&w->slot, PERCPU_WINDOW_LOOSE, __ATOMIC_RELAXED);
 	return w;
 }
 
@@ -234,24 +214,38 @@ void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)
 	int way = choose_way(percpu_window_words(f, set), page + 1, &old);
 
 	if (way >= 0)
-		(void)swap_word(f, set + (size_t)way * sizeof(old), old, word_of(page, GHOST));
+		(void)percpu_window_swap(f, set + (size_t)way * sizeof(old), old,
+					 percpu_window_word(page, 0, 0));
 }
 
-/* Take the window of this word out of the table of any CPU. Return NULL if it is gone, or a fence
- * fails. */
+/* With the guard raised: take the window of this word out of a table. Return NULL if a buffer has
+ * it, or if it is gone. */
+static struct percpu_window *take_at(const struct percpu_lwbufs *f, unsigned cpu, size_t at,
+				     uint64_t word)
+{
+	uint64_t seen = word;
+
+	if (!percpu_window_claim(f, word))
+		return NULL;
+	if (__atomic_compare_exchange_n(percpu_window_word_at(f, cpu, at), &seen, 0, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return percpu_window_loosen(f, word);
+	percpu_window_unclaim(f, word);
+	return NULL;
+}
+
+/* Take the window of this word out of the table of any CPU. Return NULL also if a fence fails. */
 static struct percpu_window *take_from(const struct percpu_lwbufs *f, unsigned cpu, size_t at,
 				       uint64_t word)
 {
-	uint64_t *place = set_at(f, cpu, at);
-	bool is_mine;
+	struct percpu_window *w;
 
 	if (percpu_local_raise(f->table, cpu) != 0)
 		return NULL;
-	is_mine = __atomic_compare_exchange_n(place, &word, 0, false, __ATOMIC_ACQ_REL,
-					      __ATOMIC_RELAXED);
+	w = take_at(f, cpu, at, word);
 	PERCPU_STEP("lwbuf: window taken from another CPU");
 	percpu_local_lower(f->table, cpu);
-	return is_mine ? percpu_window_at(f->blocks, id_of(word)) : NULL;
+	return w;
 }
 
 /* A window that was seen in a table. word is 0 if none was found. */
@@ -276,12 +270,14 @@ static struct seen_window find_old_window(const struct percpu_lwbufs *f, unsigne
 	for (size_t n = 0; n < sets; n++, set = (set + SET_BYTES) % bytes) {
 		if (seen >= CANDIDATES || (seen != 0 && n >= NEAR_SETS))
 			break;
-		words = set_at(f, cpu, set);
+		words = percpu_window_word_at(f, cpu, set);
 		for (size_t way = 0; way < WAYS; way++) {
 			word = percpu_window_load(&words[way]);
-			freed = has_window(word) ? freed_at(f, word) : UINT64_MAX;
-			seen += has_window(word);
-			if (has_window(word) && freed < oldest.freed) {
+			if (!is_idle(f, word))
+				continue;
+			freed = freed_at(f, word);
+			seen++;
+			if (freed < oldest.freed) {
 				oldest.freed = freed;
 				oldest.word = word;
 				oldest.at = set + way * sizeof(word);
@@ -299,23 +295,24 @@ static unsigned cpu_near(const struct percpu_lwbufs *f, unsigned here, unsigned 
 	return (n % 2 != 0 ? here + far : here + f->cpus - far) % f->cpus;
 }
 
-/* Find a window of another CPU that shows the page. */
+/* Find an idle window of another CPU that shows the page. */
 static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned here,
 					 uint64_t page)
 {
-	size_t set = percpu_window_set(f, page);
+	size_t set = percpu_window_set(f, page), at;
 	struct seen_window seen = { .freed = UINT64_MAX };
-	uint64_t word = 0;
-	int way;
+	uint64_t word;
 
 	for (unsigned n = 1; n < f->cpus && n <= ELSEWHERE && seen.word == 0; n++) {
 		seen.cpu = cpu_near(f, here, n);
-		way = find_tag(set_at(f, seen.cpu, set), page + 1, &word);
-		if (way < 0 || !has_window(word))
-			continue;
-		seen.at = set + (size_t)way * sizeof(word);
-		seen.word = word;
-		seen.freed = freed_at(f, word);
+		for (at = set; at < set + SET_BYTES && seen.word == 0; at += sizeof(word)) {
+			word = percpu_window_load(percpu_window_word_at(f, seen.cpu, at));
+			if (percpu_window_tag_of(word) != page + 1 || !is_idle(f, word))
+				continue;
+			seen.at = at;
+			seen.word = word;
+			seen.freed = freed_at(f, word);
+		}
 	}
 	return seen;
 }
@@ -368,8 +365,8 @@ struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_
 			break;
 		if (seen.cpu != here)
 			w = take_from(f, seen.cpu, seen.at, seen.word);
-		else if (swap_word(f, seen.at, seen.word, 0))
-			w = percpu_window_at(f->blocks, id_of(seen.word));
+		else
+			(void)replace_word(f, seen.at, seen.word, 0, &w);
 	}
 	for (unsigned cpu = 0; cpu < f->cpus && w == NULL; cpu++) {
 		seen = find_old_window(f, cpu, page);
@@ -381,8 +378,9 @@ struct percpu_window *percpu_window_evict(const struct percpu_lwbufs *f, uint64_
 
 int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
 {
-	uint64_t *place, word;
+	struct percpu_window *w;
 	int result = 0, e;
+	uint64_t word;
 
 	for (unsigned cpu = 0; cpu < f->cpus && percpu_window_excess(f) > goal; cpu++) {
 		e = percpu_local_raise(f->table, cpu);
@@ -390,15 +388,13 @@ int percpu_window_drain(struct percpu_lwbufs *f, uint64_t goal)
 			result = e;
 			continue;
 		}
-		place = set_at(f, cpu, 0);
-		for (size_t i = 0; i < f->slots; i++) {
-			word = percpu_window_load(&place[i]);
+		for (size_t at = 0; at < f->slots * sizeof(word); at += sizeof(word)) {
+			word = percpu_window_load(percpu_window_word_at(f, cpu, at));
 			PERCPU_STEP("lwbuf: to be drained");
-			if (!has_window(word) ||
-			    !__atomic_compare_exchange_n(&place[i], &word, 0, false,
-							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			w = has_window(word) ? take_at(f, cpu, at, word) : NULL;
+			if (w == NULL)
 				continue;
-			percpu_window_release(f, percpu_window_at(f->blocks, id_of(word)));
+			percpu_window_release(f, w);
 			if (percpu_window_excess(f) <= goal)
 				break;
 		}

@@ -83,8 +83,8 @@ static void who_runs_no_sequences_has_its_cpus_windows(void **state)
 	}
 }
 
-/* Another thread takes the window that was seen in the table. */
-static void who_saw_a_window_may_not_get_it(void **state)
+/* Another thread takes the window that was seen in the table: both have it. */
+static void who_saw_a_window_may_share_it(void **state)
 {
 	struct percpu_lwbuf b;
 
@@ -93,10 +93,13 @@ static void who_saw_a_window_may_not_get_it(void **state)
 	assert_non_null(lw_touch(f, 5));
 	call_at("lwbuf: window seen", take_5);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
-	assert_ptr_not_equal(b.kva, theirs.kva);
-	assert_true(lw_is_right(b.kva, 5, PAGE) && lw_is_right(theirs.kva, 5, PAGE));
+	assert_ptr_equal(b.kva, theirs.kva);
+	assert_true(lw_is_right(b.kva, 5, PAGE));
+	assert_int_equal(lw_stats(f).mapped, 1);
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	assert_int_equal(lw_stats(f).excess, 0);
 	assert_int_equal(percpu_lwbuf_free(f, &theirs), 0);
+	assert_int_equal(lw_stats(f).excess, 1);
 	finish();
 }
 
@@ -149,24 +152,36 @@ static void free_theirs(void)
 	assert_int_equal(percpu_lwbuf_free(f, &theirs), 0);
 }
 
-/* Another window takes the place that was seen: both windows are kept. */
+/* Return the page's set in this CPU's table. */
+static const uint64_t *set_of(uint64_t page)
+{
+	return percpu_window_words(f, percpu_window_set(f, page));
+}
+
+static unsigned words_in(const uint64_t *set)
+{
+	unsigned n = 0;
+
+	for (unsigned way = 0; way < PERCPU_WINDOW_WAYS; way++)
+		n += set[way] != 0;
+	return n;
+}
+
+/* Another window takes the place that was chosen: both windows are kept. */
 static void a_place_that_was_seen_may_be_taken(void **state)
 {
 	struct percpu_lwbuf b;
 
 	(void)state;
 	setup(8, true);
+	call_at("lwbuf: place chosen", take_5);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
-	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &theirs), 0);
-	call_at("lwbuf: place seen", free_theirs);
-	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
-	assert_int_equal(lw_stats(f).excess, 2);
-	take_5();
-	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
-	assert_int_equal(lw_stats(f).mapped, 2);
 	assert_ptr_not_equal(b.kva, theirs.kva);
+	assert_int_equal(words_in(set_of(5)), 2);
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 	free_theirs();
+	assert_int_equal(lw_stats(f).excess, 2);
+	assert_int_equal(lw_stats(f).mapped, 2);
 	finish();
 }
 
@@ -186,15 +201,21 @@ static void what_was_chosen_may_be_taken(void **state)
 	finish();
 }
 
-/* Several windows that show page 5. Some are in the table; others are taken from there, or put
- * there, while a thread searches it. */
+/* Buffers of page 5, or of pages of its set, which another thread takes and frees while a thread
+ * searches the table. */
 static struct percpu_lwbuf many[9];
+static uint64_t pages_of_set[9];
 static unsigned next; /* index into many */
+
+static void take_page(unsigned i, uint64_t page)
+{
+	assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &many[i]), 0);
+}
 
 static void take_many(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &many[i]), 0);
+		take_page(i, 5);
 	assert_int_equal(lw_stats(f).used, n);
 }
 
@@ -204,111 +225,135 @@ static void free_from(unsigned first, unsigned end)
 		assert_int_equal(percpu_lwbuf_free(f, &many[i]), 0);
 }
 
-/* A thread that loses a window to another thread gets another one that shows the page. */
+/* Let the file have more pages, and find those of the set of page 5 whose numbers differ from it
+ * by a multiple of step. */
+static void find_pages_of_set(uint64_t step)
+{
+	uint64_t page = 5;
+
+	assert_int_equal(ftruncate(f->fd, (off_t)(PAGE << 20)), 0);
+	for (unsigned i = 0; i < 9; page += step)
+		if (percpu_window_set(f, page) == percpu_window_set(f, 5))
+			pages_of_set[i++] = page;
+}
+
+static void take_set(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		take_page(i, pages_of_set[i]);
+}
+
+static void take_four(void)
+{
+	for (unsigned i = 0; i < 4; i++)
+		take_page(i, 5);
+}
+
+/* A thread that sees other threads take all seats of a window gets another one that shows the
+ * page. */
 static void who_looks_again_finds_another_window(void **state)
 {
 	struct percpu_lwbuf b;
 
 	(void)state;
 	setup(8, true);
-	take_many(2);
-	free_from(0, 2);
-	call_at("lwbuf: window seen", take_5);
+	take_many(5);
+	free_from(0, 5);
+	assert_int_equal(lw_stats(f).mapped, 2);
+	call_at("lwbuf: window seen", take_four);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
-	assert_true(b.window != theirs.window && lw_is_right(b.kva, 5, PAGE));
+	assert_true(b.window != many[0].window && lw_is_right(b.kva, 5, PAGE));
 	assert_int_equal(lw_stats(f).mapped, 2);
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
-	free_theirs();
+	free_from(0, 4);
 	finish();
 }
 
 static void take_each_again(void)
 {
-	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &many[next++]), 0);
+	take_page(next++, 5);
 	if (next < 4)
-		call_at("lwbuf: window seen again", take_each_again);
+		call_at("lwbuf: seat seen", take_each_again);
 }
 
-/* A thread that loses each window that it sees maps one. */
+/* A thread that loses each seat that it sees maps a window. */
 static void who_always_comes_late_maps_a_window(void **state)
 {
 	struct percpu_lwbuf b;
 
 	(void)state;
 	setup(8, true);
-	take_many(4);
-	free_from(0, 4);
+	assert_non_null(lw_touch(f, 5));
 	next = 0;
 	call_at("lwbuf: window seen", take_each_again);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
 	assert_true(next == 4 && lw_is_right(b.kva, 5, PAGE));
-	assert_int_equal(lw_stats(f).mapped, 5);
+	assert_int_equal(lw_stats(f).mapped, 2);
 	free_from(0, 4);
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 	finish();
 }
 
-static void free_one_more(void)
+static void take_the_place(void)
 {
-	assert_int_equal(percpu_lwbuf_free(f, &many[next++]), 0);
-	if (next < 5)
-		call_at("lwbuf: place chosen", free_one_more);
+	take_page(next, pages_of_set[next]);
+	next++;
+	if (next < 4)
+		call_at("lwbuf: place chosen", take_the_place);
 }
 
-/* A thread whose place is always taken unmaps the window, and no longer counts it. */
-static void who_finds_no_place_keeps_no_window(void **state)
+/* A thread whose place is always taken has a window for itself, and looks for a place again when it
+ * frees it. */
+static void who_finds_no_place_shares_no_window(void **state)
 {
+	struct percpu_lwbuf b;
+
 	(void)state;
 	setup(64, true);
-	take_many(5);
-	free_from(0, 1);
-	next = 2;
-	call_at("lwbuf: place chosen", free_one_more);
-	free_from(1, 2);
-	assert_int_equal(next, 5);
+	find_pages_of_set(PERCPU_WINDOW_WAYS);
+	next = 1;
+	call_at("lwbuf: place chosen", take_the_place);
+	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
+	assert_int_equal(next, 4);
+	assert_int_equal(words_in(set_of(5)), 3);
+	assert_int_equal(b.window->slot, PERCPU_WINDOW_LOOSE);
+	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	free_from(1, 4);
 	assert_int_equal(lw_stats(f).excess, 4);
-	take_many(4);
-	assert_int_equal(lw_stats(f).mapped, 5);
-	free_from(0, 4);
 	finish();
 }
 
-/* Return the page's set in this CPU's table. */
-static const uint64_t *set_of(uint64_t page)
+static void free_first(void)
 {
-	return percpu_window_words(f, percpu_window_set(f, page));
+	free_from(0, 1);
 }
 
-static unsigned words_in(const uint64_t *set)
-{
-	unsigned n = 0;
-
-	for (unsigned way = 0; way < PERCPU_WINDOW_WAYS; way++)
-		n += set[way] != 0;
-	return n;
-}
-
-/* If windows fill a set, it remembers no page. A window is taken from the full set before another
- * one is put there, which then finds room. */
+/* If windows in use fill a set, it remembers no page, and another window of the set stays with its
+ * buffer. */
 static void a_set_may_be_full(void **state)
 {
-	uint64_t page = 6;
+	uint64_t mapped;
 
 	(void)state;
 	setup(64, true);
-	take_many(9);
-	free_from(0, 8);
+	find_pages_of_set(1);
+	take_set(9);
 	assert_int_equal(words_in(set_of(5)), 8);
-	while (percpu_window_set(f, page) != percpu_window_set(f, 5))
-		page++;
-	percpu_window_remember(f, page);
+	percpu_window_remember(f, pages_of_set[8]);
 	for (unsigned way = 0; way < PERCPU_WINDOW_WAYS; way++)
-		assert_true(set_of(5)[way] >> PERCPU_WINDOW_ID_BITS == 6);
-	call_at("lwbuf: set full", take_5);
+		assert_true(set_of(5)[way] >> PERCPU_WINDOW_PAGE_SHIFT != pages_of_set[8] + 1);
+	assert_int_equal(many[8].window->slot, PERCPU_WINDOW_LOOSE);
 	free_from(8, 9);
+	assert_int_equal(lw_stats(f).excess, 0);
+	take_page(8, pages_of_set[8]);
+	call_at("lwbuf: set full", free_first);
+	free_from(8, 9);
+	assert_int_equal(lw_stats(f).excess, 1);
 	assert_int_equal(words_in(set_of(5)), 8);
-	assert_int_equal(lw_stats(f).excess, 8);
-	free_theirs();
+	mapped = lw_stats(f).mapped;
+	take_page(8, pages_of_set[8]);
+	assert_int_equal(lw_stats(f).mapped, mapped);
+	free_from(1, 9);
 	finish();
 }
 
@@ -317,8 +362,13 @@ static void who_drives_out_a_window_gives_it_back(void **state)
 {
 	(void)state;
 	setup(64, true);
-	take_many(9);
-	free_from(0, 9);
+	find_pages_of_set(1);
+	take_set(8);
+	free_from(0, 8);
+	assert_int_equal(lw_stats(f).excess, 8);
+	take_page(8, pages_of_set[8]);
+	assert_int_equal(lw_stats(f).excess, 7);
+	free_from(8, 9);
 	assert_int_equal(words_in(set_of(5)), 8);
 	assert_int_equal(lw_stats(f).excess, 8);
 	finish();
@@ -366,11 +416,12 @@ static void a_part_of_the_table_is_looked_at(void **state)
 
 	(void)state;
 	setup(1024, true);
+	find_pages_of_set(1);
 	for (unsigned n = 1; n <= 8; n += 7) {
-		take_many(n);
+		take_set(n);
 		free_from(0, n);
 		w = percpu_window_evict(f, 5);
-		assert_true(w != NULL && w->page == 5);
+		assert_true(w != NULL && set_of(w->page) == set_of(5));
 		percpu_window_release(f, w);
 		assert_int_equal(lw_stats(f).excess, n - 1);
 	}
@@ -433,7 +484,7 @@ static void allocations_are_counted_beyond_32_bits(void **state)
 	(void)state;
 	setup(8, true);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
-	b.window->generation = b.generation = UINT32_MAX;
+	b.window->generation[0] = b.generation = UINT32_MAX;
 	assert_int_equal(percpu_lwbuf_free(f, &b), 0);
 	assert_int_equal(lw_stats(f).windows, UINT64_C(1) << 31);
 	assert_int_equal(percpu_lwbuf_alloc(f, 5, 0, &b), 0);
@@ -787,14 +838,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_runs_no_sequences_has_its_cpus_windows),
-		cmocka_unit_test(who_saw_a_window_may_not_get_it),
+		cmocka_unit_test(who_saw_a_window_may_share_it),
 		cmocka_unit_test(a_window_that_was_seen_may_show_something_else),
 		cmocka_unit_test(who_moves_looks_again),
 		cmocka_unit_test(a_place_that_was_seen_may_be_taken),
 		cmocka_unit_test(what_was_chosen_may_be_taken),
 		cmocka_unit_test(who_looks_again_finds_another_window),
 		cmocka_unit_test(who_always_comes_late_maps_a_window),
-		cmocka_unit_test(who_finds_no_place_keeps_no_window),
+		cmocka_unit_test(who_finds_no_place_shares_no_window),
 		cmocka_unit_test(a_set_may_be_full),
 		cmocka_unit_test(who_drives_out_a_window_gives_it_back),
 		cmocka_unit_test(a_page_is_remembered_once),
