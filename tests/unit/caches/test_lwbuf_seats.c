@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT */
+/* test_lwbuf_seats.c - buffers of one page that share a window, and leave it on other CPUs. */
+#define _GNU_SOURCE
+#include "steps.h"
+
+#include "../lwbuf.h"
+#include "caches/lwbuf.h"
+
+#define SEATS PERCPU_WINDOW_SEATS
+
+static const char *at; /* the step at which fn is called once */
+static void (*fn)(void);
+static pthread_t main_thread;
+
+void test_step(const char *name)
+{
+	void (*call)(void) = fn;
+
+	if (call == NULL || strcmp(name, at) != 0 || !pthread_equal(pthread_self(), main_thread))
+		return;
+	fn = NULL;
+	call();
+}
+
+static void call_at(const char *name, void (*call)(void))
+{
+	at = name;
+	fn = call;
+}
+
+static struct percpu_lwbufs *f;
+static struct percpu_lwbuf b[3 * SEATS];
+
+static void setup(size_t max_excess, uint32_t flags)
+{
+	f = lw_create(lw_memfd(64, PAGE, true), PERCPU_LWBUF_WINDOW, max_excess, flags);
+	main_thread = pthread_self();
+	assert_true(test_pin(0, test_cpu(0)));
+}
+
+static void finish(void)
+{
+	assert_true(fn == NULL); /* fn was called */
+	assert_int_equal(lw_stats(f).used, 0);
+	assert_int_equal(percpu_counter_fetch(f->sharers), 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
+static void take(unsigned i, uint64_t page)
+{
+	assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &b[i]), 0);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&b[i]), page, PAGE));
+}
+
+static void give(unsigned i)
+{
+	assert_int_equal(percpu_lwbuf_free(f, &b[i]), 0);
+}
+
+static void expect(uint64_t used, uint64_t excess, uint64_t mapped)
+{
+	struct percpu_lwbuf_stats s = lw_stats(f);
+
+	assert_int_equal(s.used, used);
+	assert_int_equal(s.excess, excess);
+	assert_int_equal(s.mapped, mapped);
+}
+
+static void on_cpu(unsigned i)
+{
+	assert_true(test_pin(0, test_cpu(i)));
+}
+
+/* Skip a test of two CPUs' tables. */
+static void need_two_cpus(void)
+{
+	if (test_cpus() < 2 || test_tier() == PERCPU_TIER_SHARED)
+		test_skip("there is one CPU, or the CPU is not known");
+}
+
+/* Four buffers of a page have one mapping, in whatever order they are freed. */
+static void a_page_is_mapped_once(void **state)
+{
+	(void)state;
+	setup(8, 0);
+	for (unsigned first = 0; first < SEATS; first++) {
+		for (unsigned i = 0; i < SEATS; i++) {
+			take(i, 7);
+			assert_ptr_equal(b[i].kva, b[0].kva);
+			expect(i + 1, 0, 1);
+		}
+		for (unsigned i = 0; i < SEATS; i++) {
+			expect(SEATS - i, 0, 1);
+			give((first + i) % SEATS);
+		}
+		expect(0, 1, 1);
+	}
+	assert_int_equal(lw_stats(f).windows, SEATS * SEATS);
+	finish();
+}
+
+/* A window has four seats: more buffers have another window, which they share as well. */
+static void seats_may_be_used_up(void **state)
+{
+	(void)state;
+	setup(8, 0);
+	for (unsigned i = 0; i < 2 * SEATS; i++) {
+		take(i, 7);
+		expect(i + 1, 0, 1 + i / SEATS);
+	}
+	assert_ptr_equal(b[SEATS].kva, b[2 * SEATS - 1].kva);
+	/* A seat that is free is taken before a window is mapped. */
+	give(2);
+	take(2, 7);
+	give(5);
+	take(5, 7);
+	expect(2 * SEATS, 0, 2);
+	for (unsigned i = 0; i < 2 * SEATS; i++)
+		give(i);
+	expect(0, 2, 2);
+	finish();
+}
+
+/* A store through one buffer is seen through the others, also after that one is freed. */
+static void stores_are_seen_by_all(void **state)
+{
+	(void)state;
+	setup(8, PERCPU_LWBUF_WRITABLE);
+	take(0, 7);
+	assert_int_equal(percpu_lwbuf_alloc(f, 7, PERCPU_LWBUF_WRITE, &b[1]), 0);
+	*(uint64_t *)percpu_lwbuf_kva(&b[1]) = 42;
+	give(1);
+	assert_int_equal(*(uint64_t *)percpu_lwbuf_kva(&b[0]), 42);
+	give(0);
+	finish();
+}
+
+/* A buffer that is freed a second time, itself or as a copy, takes no other buffer's seat. */
+static void a_second_free_takes_no_seat(void **state)
+{
+	struct percpu_lwbuf copy;
+
+	(void)state;
+	setup(8, 0);
+	for (unsigned i = 0; i < SEATS; i++)
+		take(i, 7);
+	for (unsigned i = 0; i < SEATS; i++) {
+		copy = b[i];
+		give(i);
+		assert_int_equal(percpu_lwbuf_free(f, &b[i]), -EINVAL);
+		assert_int_equal(percpu_lwbuf_free(f, &copy), -EINVAL);
+		take(i, 7); /* the same seat */
+		assert_int_equal(percpu_lwbuf_free(f, &copy), -EINVAL);
+		expect(SEATS, 0, 1);
+	}
+	for (unsigned i = 0; i < SEATS; i++)
+		give(i);
+	expect(0, 1, 1);
+	finish();
+}
+
+/* With PERCPU_LWBUF_DEBUG each buffer has a window of its own. */
+static void debug_shares_no_window(void **state)
+{
+	(void)state;
+	setup(8, PERCPU_LWBUF_DEBUG);
+	take(0, 7);
+	take(1, 7);
+	assert_ptr_not_equal(b[0].kva, b[1].kva);
+	expect(2, 0, 2);
+	give(0);
+	give(1);
+	expect(0, 0, 2);
+	finish();
+}
+
+/* A window in use is never taken for another page, unmapped, or drained. */
+static void a_window_in_use_stays(void **state)
+{
+	(void)state;
+	setup(1, 0);
+	take(0, 7);
+	take(1, 7);
+	give(0);
+	for (uint64_t page = 20; page < 40; page++)
+		assert_non_null(lw_touch(f, page));
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+	expect(1, 0, 21);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&b[1]), 7, PAGE));
+	take(0, 7);
+	expect(2, 0, 21);
+	give(1);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&b[0]), 7, PAGE));
+	give(0);
+	expect(0, 0, 21);
+	finish();
+}
+
+/* A window whose page belongs to another set since the limit changed is found there after the
+ * free. */
+static void sets_may_change_meanwhile(void **state)
+{
+	uint64_t page, moved = 0;
+	size_t set[64];
+
+	(void)state;
+	setup(8, 0);
+	for (page = 0; page < 64; page++)
+		set[page] = percpu_window_set(f, page);
+	for (page = 0; page < 8; page++)
+		take((unsigned)page, page);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 1024), 0);
+	for (page = 0; page < 8; page++) {
+		moved += set[page] != percpu_window_set(f, page);
+		give((unsigned)page);
+	}
+	assert_true(moved != 0);
+	for (page = 0; page < 8; page++)
+		assert_non_null(lw_touch(f, page));
+	expect(0, 8, 8);
+	finish();
+}
+
+/* Buffers that leave on another CPU */
+
+/* A window whose buffer was freed on another CPU is free in the table of its own. */
+static void who_is_away_leaves_the_window_there(void **state)
+{
+	void *kva;
+
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	take(0, 7);
+	kva = b[0].kva;
+	on_cpu(1);
+	give(0);
+	expect(0, 1, 1);
+	on_cpu(0);
+	for (unsigned i = 0; i < SEATS; i++)
+		take(i, 7);
+	assert_ptr_equal(b[SEATS - 1].kva, kva);
+	expect(SEATS, 0, 1);
+	for (unsigned i = 0; i < SEATS; i++)
+		give(i);
+	expect(0, 1, 1);
+	finish();
+}
+
+/* One thread allocates, and another one on another CPU frees, again and again. */
+static void buffers_may_be_handed_on(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	for (unsigned n = 0; n < 20; n++) {
+		on_cpu(0);
+		take(0, 7);
+		take(1, 7);
+		on_cpu(1);
+		give(n % 2);
+		expect(1, 0, 1);
+		give(1 - n % 2);
+		expect(0, 1, 1);
+	}
+	/* The next allocation clears the seats. */
+	on_cpu(0);
+	take(0, 7);
+	give(0);
+	finish();
+}
+
+/* Beyond the limit the thread takes the window out of the other CPU's table. */
+static void the_limit_holds_for_who_is_away(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	for (unsigned limit = 0; limit < 3; limit++) {
+		setup(8, 0);
+		assert_int_equal(percpu_lwbuf_set_max_excess(f, limit), 0);
+		for (unsigned i = 0; i < 6; i++)
+			take(i, i);
+		on_cpu(1);
+		for (unsigned i = 0; i < 6; i++) {
+			give(i);
+			expect(5 - i, i + 1 < limit ? i + 1 : limit, 6);
+		}
+		finish();
+	}
+}
+
+/* Beyond the limit a window stays that other buffers still have, without the seat that was left. */
+static void a_seat_is_settled_alone(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+	take(0, 7);
+	take(1, 7);
+	on_cpu(1);
+	give(0);
+	assert_int_equal(b[1].window->away, 0);
+	expect(1, 0, 1);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&b[1]), 7, PAGE));
+	give(1);
+	expect(0, 0, 1);
+	finish();
+}
+
+/* Windows whose buffers were freed on another CPU are taken for other pages, and are drained. */
+static void what_is_left_is_used_again(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(2, 0);
+	for (unsigned drained = 0; drained < 2; drained++) {
+		on_cpu(0);
+		take(0, 7);
+		take(1, 7);
+		on_cpu(1);
+		give(0);
+		give(1);
+		if (drained) {
+			assert_int_equal(percpu_window_drain(f, 0), 0);
+			expect(0, 0, lw_stats(f).mapped);
+			continue;
+		}
+		on_cpu(0);
+		for (uint64_t page = 20; page < 24; page++)
+			assert_non_null(lw_touch(f, page));
+		assert_true(lw_stats(f).excess <= 2);
+	}
+	finish();
+}
+
+/* Steps */
+
+static void leave_on_another_cpu(void)
+{
+	on_cpu(1);
+	give(1);
+	on_cpu(0);
+}
+
+/* Another CPU's thread leaves a seat while this one is about to leave the last one. */
+static void two_may_leave_at_once(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	take(0, 7);
+	take(1, 7);
+	call_at("lwbuf: seat to be left", leave_on_another_cpu);
+	give(0);
+	expect(0, 1, 1);
+	take(0, 7);
+	expect(1, 0, 1);
+	give(0);
+	expect(0, 1, 1);
+	finish();
+}
+
+static void move_away(void)
+{
+	on_cpu(1);
+}
+
+/* A thread that moves before it leaves its seat leaves it from another CPU. */
+static void who_moves_leaves_from_away(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	take(0, 7);
+	call_at("lwbuf: seat to be left", move_away);
+	give(0);
+	expect(0, 1, 1);
+	on_cpu(0);
+	take(0, 7);
+	expect(1, 0, 1);
+	give(0);
+	finish();
+}
+
+static void take_one_more(void)
+{
+	take(2, 7);
+}
+
+/* A thread that has claimed seats loses the word to another one, and claims them again. */
+static void a_claim_that_is_lost_is_put_back(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	take(0, 7);
+	take(1, 7);
+	on_cpu(1);
+	give(0);
+	on_cpu(0);
+	call_at("lwbuf: seat seen", take_one_more);
+	take(0, 7);
+	assert_int_equal(b[1].window->away, 0);
+	expect(3, 0, 1);
+	for (unsigned i = 0; i < 3; i++)
+		give(i);
+	expect(0, 1, 1);
+	finish();
+}
+
+static void take_back(void)
+{
+	on_cpu(0);
+	take(0, 7);
+	on_cpu(1);
+}
+
+/* The window is allocated again on its CPU before the thread that left it beyond the limit finds
+ * it. */
+static void what_is_settled_may_be_in_use_again(void **state)
+{
+	static const char *const steps[] = { "lwbuf: window found on another CPU",
+					     "lwbuf: to be left from another CPU" };
+
+	(void)state;
+	need_two_cpus();
+	for (unsigned i = 0; i < 2; i++) {
+		setup(8, 0);
+		assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+		take(1, 7);
+		on_cpu(1);
+		call_at(steps[i], take_back);
+		give(1);
+		assert_true(lw_is_right(percpu_lwbuf_kva(&b[0]), 7, PAGE));
+		expect(1, 0, 1);
+		on_cpu(0);
+		give(0);
+		expect(0, 0, 1);
+		finish();
+	}
+}
+
+static void take_another(void)
+{
+	on_cpu(0);
+	take(2, 7);
+	on_cpu(1);
+}
+
+/* A seat is taken while another one is taken off the word: both count. */
+static void a_word_may_change_while_it_is_settled(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+	take(0, 7);
+	take(1, 7);
+	on_cpu(1);
+	call_at("lwbuf: to be settled", take_another);
+	give(0);
+	expect(2, 0, 1);
+	give(1);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&b[2]), 7, PAGE));
+	give(2);
+	expect(0, 0, 1);
+	finish();
+}
+
+/* A child of fork has the seats of its parent, and leaves them for itself. */
+static int leave_seats(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < SEATS; i++)
+		test_child_require(percpu_lwbuf_free(f, &b[i]) == 0, "free");
+	test_child_require(lw_stats(f).used == 0 && lw_stats(f).excess == 1, "all are free");
+	test_child_require(lw_touch(f, 7) != NULL && lw_stats(f).mapped == 1,
+			   "the window is there");
+	return percpu_lwbuf_destroy(f);
+}
+
+static void a_child_leaves_seats_for_itself(void **state)
+{
+	(void)state;
+	setup(8, 0);
+	for (unsigned i = 0; i < SEATS; i++)
+		take(i, 7);
+	test_in_child(leave_seats, NULL);
+	expect(SEATS, 0, 1);
+	for (unsigned i = 0; i < SEATS; i++)
+		give(i);
+	expect(0, 1, 1);
+	finish();
+}
+
+/* Threads */
+
+#define THREADS 4
+
+static struct percpu_lwbuf handed[THREADS];
+static uint32_t is_handed[THREADS]; /* atomic: 1 if the buffer is there for the next thread */
+
+/* Take pages that others have as well, and let the next thread free some of the buffers. */
+static void hand_on(unsigned i, void *arg)
+{
+	unsigned from = (i + THREADS - 1) % THREADS;
+	uint64_t state = i + 1;
+	struct percpu_lwbuf mine, theirs;
+
+	(void)arg;
+	for (unsigned n = test_rounds(20000); n > 0; n--) {
+		uint64_t page = test_random(&state) % 6;
+
+		if (lw_is_wrong(percpu_lwbuf_alloc(f, page, 0, &mine) != 0 ||
+				*(uint64_t *)percpu_lwbuf_kva(&mine) != lw_word(page, 0)))
+			return;
+		if (n % 16 == 0)
+			test_pin(0, test_cpu(test_random(&state) % test_cpus()));
+		if (__atomic_load_n(&is_handed[i], __ATOMIC_ACQUIRE) == 0 && n > 1) {
+			handed[i] = mine;
+			__atomic_store_n(&is_handed[i], 1, __ATOMIC_RELEASE);
+		} else if (lw_is_wrong(percpu_lwbuf_free(f, &mine) != 0)) {
+			return;
+		}
+		if (__atomic_load_n(&is_handed[from], __ATOMIC_ACQUIRE) != 0) {
+			theirs = handed[from];
+			__atomic_store_n(&is_handed[from], 0, __ATOMIC_RELEASE);
+			if (lw_is_wrong(*(uint64_t *)percpu_lwbuf_kva(&theirs) !=
+						lw_word(percpu_lwbuf_page(&theirs), 0) ||
+					percpu_lwbuf_free(f, &theirs) != 0))
+				return;
+		}
+	}
+}
+
+static void threads_hand_buffers_on(void **state)
+{
+	(void)state;
+	for (size_t limit = 1; limit < 16; limit *= 4) {
+		setup(limit, 0);
+		test_team_run(THREADS, hand_on, NULL);
+		assert_false(lw_wrong);
+		for (unsigned i = 0; i < THREADS; i++)
+			if (is_handed[i]) {
+				assert_int_equal(percpu_lwbuf_free(f, &handed[i]), 0);
+				is_handed[i] = 0;
+			}
+		assert_int_equal(lw_stats(f).used, 0);
+		assert_true(lw_stats(f).excess <= limit + THREADS);
+		assert_int_equal(percpu_window_drain(f, 0), 0);
+		assert_int_equal(lw_stats(f).excess, 0);
+		finish();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_page_is_mapped_once),
+		cmocka_unit_test(seats_may_be_used_up),
+		cmocka_unit_test(stores_are_seen_by_all),
+		cmocka_unit_test(a_second_free_takes_no_seat),
+		cmocka_unit_test(debug_shares_no_window),
+		cmocka_unit_test(a_window_in_use_stays),
+		cmocka_unit_test(sets_may_change_meanwhile),
+		cmocka_unit_test(who_is_away_leaves_the_window_there),
+		cmocka_unit_test(buffers_may_be_handed_on),
+		cmocka_unit_test(the_limit_holds_for_who_is_away),
+		cmocka_unit_test(a_seat_is_settled_alone),
+		cmocka_unit_test(what_is_left_is_used_again),
+		cmocka_unit_test(two_may_leave_at_once),
+		cmocka_unit_test(who_moves_leaves_from_away),
+		cmocka_unit_test(a_claim_that_is_lost_is_put_back),
+		cmocka_unit_test(what_is_settled_may_be_in_use_again),
+		cmocka_unit_test(a_word_may_change_while_it_is_settled),
+		cmocka_unit_test(a_child_leaves_seats_for_itself),
+		cmocka_unit_test(threads_hand_buffers_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
