@@ -8,7 +8,8 @@
  * direct	the library maps the whole file; a buffer is an address in that mapping
  * window	the library maps the page at a reserved address, by mmap(2), and keeps the
  *		mapping after the free. The next allocation of the page on this CPU takes the
- *		window by one restartable sequence and without a lock
+ *		window by one restartable sequence and without a lock. Up to four buffers of a
+ *		page that are allocated on a CPU at a time share a window
  * bounce	pread(2) copies the page into memory. The free writes it back by pwrite(2), if
  *		the buffer was allocated with PERCPU_LWBUF_WRITE
  *
@@ -18,7 +19,8 @@
  * its size (PERCPU_LWBUF_KEEPS_SIZE) and the file shrinks; or a thread stores to a hole of a
  * mapped file whose file system is full.
  *
- * docs/caches/lwbuf.md says when to use which backend. sfbuf.h has buffers that threads share.
+ * docs/caches/lwbuf.md says when to use which backend. sfbuf.h has buffers that threads share, xio.h
+ * copies ranges of bytes.
  */
 #ifndef PERCPU_LWBUF_H
 #define PERCPU_LWBUF_H
@@ -165,8 +167,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *
  * Returns 0, or
  *	-EINVAL	f or b is NULL; b is not allocated, or not of f; or b is a copy of a buffer that
- *		was freed. The library no longer notices such a copy once its window or bounce
- *		buffer was allocated 2^31 times since. It never notices a copy of a direct buffer
+ *		was freed, even if other buffers have its window. The library no longer notices
+ *		such a copy once its window or bounce buffer was allocated 2^31 times since. It
+ *		never notices a copy of a direct buffer
  *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
  *	-EPERM	the memfd was sealed against writing meanwhile: nothing was written back
  *	-ENOTSUP  a bounce buffer, and O_APPEND was set meanwhile on the open file, which all
@@ -216,7 +219,9 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
 /**
  * Change how many windows stay mapped beyond those in use; 0 means none. Unmaps the windows
  * beyond n; if n differs much from the number before, all free windows. Threads that free at
- * the same time may exceed n by one window per CPU.
+ * the same time may exceed n by one window per CPU. A buffer that is freed on another CPU than it
+ * was allocated on leaves its window to the CPU of the allocation; beyond n the free unmaps the
+ * window, which needs a fence.
  *
  * Returns 0, or
  *	-EINVAL	f is NULL, or n is above the bound, which is the larger of 4096 and four times
@@ -227,6 +232,37 @@ PERCPU_INLINE size_t percpu_lwbuf_length(const struct percpu_lwbuf *b)
  *		which failed
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n);
+
+/**
+ * Map pages ahead, so that the first allocations on this CPU need no system call and no page fault:
+ * bring n pages from the first one on into memory, and give each that has none a window in this
+ * CPU's table. The call stops when as many windows are mapped as may stay so: it unmaps no window
+ * of another page. Of a file that is mapped whole it only brings the pages into memory. A kernel
+ * before 5.14 does not bring them, but maps windows.
+ *
+ * Sets *ret, unless ret is NULL, to the number of pages, from the first one on, that are mapped.
+ *
+ * Returns 0, or
+ *	-EINVAL	f is NULL
+ *	-ERANGE	the file does not have all of these pages: nothing was mapped
+ *	-ENOTSUP  pages of the file are never mapped, or windows are not kept (PERCPU_LWBUF_DEBUG)
+ *	-ENOMEM, -EPERM and others as percpu_lwbuf_alloc(). Pages before the failure are mapped
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_populate(struct percpu_lwbufs *f, uint64_t first,
+						       uint64_t n, uint64_t *ret);
+
+/**
+ * Return to the system what the file's buffers can do without: unmap all windows that are not in
+ * use, those of sfbuf.h included, and return the memory of free bounce buffers. If no window, or no
+ * bounce buffer, is in use, return the address space of all of them, too. percpu_reclaim() does
+ * this for all files of the process.
+ *
+ * Returns 0, or
+ *	-EINVAL	f is NULL
+ *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  windows of other CPUs stay mapped, as
+ *		percpu_lwbuf_set_max_excess()
+ */
+PERCPU_API int percpu_lwbuf_reclaim(struct percpu_lwbufs *f);
 
 /** Filled by percpu_lwbuf_stats(). The fields are not of the same instant. */
 struct percpu_lwbuf_stats {

@@ -28,7 +28,6 @@
 #define REPLACE_EVERY 256
 /* Of the allocations that find no window, one in so many looks in the tables of other CPUs. */
 #define MOVE_EVERY 8
-#define MAX_PAGE ((UINT64_C(1) << 40) - 2)
 #define SEAT_SHIFT 16 /* of the seat, in the flags of a buffer */
 
 uint64_t percpu_window_excess(const struct percpu_lwbufs *f)
@@ -41,7 +40,7 @@ uint64_t percpu_window_excess(const struct percpu_lwbufs *f)
 	return shown > used ? shown - used : 0;
 }
 
-static bool is_full(const struct percpu_lwbufs *f)
+bool percpu_window_is_full(const struct percpu_lwbufs *f)
 {
 	return __atomic_load_n(&f->shown, __ATOMIC_RELAXED) >=
 	       __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
@@ -108,7 +107,7 @@ static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	struct percpu_window *w = NULL;
 	int e;
 
-	if (is_full(f) && percpu_window_excess(f) != 0)
+	if (percpu_window_is_full(f) && percpu_window_excess(f) != 0)
 		w = percpu_window_evict(f, page);
 	if (w == NULL) {
 		e = percpu_window_get(f, false, &w);
@@ -144,9 +143,8 @@ static int show_in_some(struct percpu_lwbufs *f, struct percpu_window **w, uint6
 	return e;
 }
 
-/* Get a window that shows the page, of which the file has so many bytes. */
-static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
-		    struct percpu_window **ret)
+int percpu_window_map(struct percpu_lwbufs *f, uint64_t page, size_t length,
+		      struct percpu_window **ret)
 {
 	struct percpu_window *w = NULL;
 	int e = find_window(f, page, &w);
@@ -172,7 +170,7 @@ static bool deserves_window(const struct percpu_lwbufs *f, bool known, uint64_t 
 {
 	size_t most = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
 
-	return known && most != 0 && (!is_full(f) || misses % REPLACE_EVERY == 0);
+	return known && most != 0 && (!percpu_window_is_full(f) || misses % REPLACE_EVERY == 0);
 }
 
 /* Read the length of a last page again, because the file may have grown. Other buffers may have the
@@ -212,7 +210,7 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	int64_t length;
 	int e;
 
-	if (page > MAX_PAGE)
+	if (page > PERCPU_LWBUF_MAX_PAGE)
 		return -ERANGE;
 	if (!f->maps)
 		return bounce_page(f, page, ret);
@@ -222,7 +220,7 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	length = percpu_window_length(f, page);
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
-	e = map_page(f, page, (size_t)length, ret);
+	e = percpu_window_map(f, page, (size_t)length, ret);
 	/* -EPERM: the file was sealed against writing, so no writable window can be mapped. */
 	return (e == -ENOMEM || e == -EPERM) && may_copy ? bounce_page(f, page, ret) : e;
 }
@@ -232,7 +230,7 @@ static struct percpu_window *find_in_table(const struct percpu_lwbufs *f, uint64
 {
 	struct percpu_window *w = NULL;
 
-	if (f->maps && percpu_likely(page <= MAX_PAGE))
+	if (f->maps && percpu_likely(page <= PERCPU_LWBUF_MAX_PAGE))
 		w = percpu_window_find(f, page, ret_seat, ret_known);
 	if (w != NULL)
 		refresh(f, w);
@@ -417,7 +415,7 @@ int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 
 	if (!f->maps)
 		return bounce_page(f, page, ret);
-	length = page <= MAX_PAGE ? percpu_window_length(f, page) : 0;
+	length = page <= PERCPU_LWBUF_MAX_PAGE ? percpu_window_length(f, page) : 0;
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
 	e = percpu_window_get(f, false, &w);

@@ -19,6 +19,7 @@
 #include "caches.h"
 
 #define PERCPU_WINDOW_SEATS 4
+#define PERCPU_LWBUF_MAX_PAGE ((UINT64_C(1) << 40) - 2)
 
 /* Aligned to 128 bytes: CPUs fetch cache lines in pairs, and other CPUs use the next windows. */
 struct percpu_window {
@@ -47,8 +48,9 @@ struct percpu_window_pool {
 	unsigned shift;		       /* log2 of the distance of two windows in bytes */
 	struct percpu_window **blocks; /* by id; a block is set before there is an id in it */
 	/* under the lock */
-	uint32_t made; /* how many windows there are; also read without the lock */
-	uint32_t free; /* how many windows are on the list; also read without the lock */
+	uint32_t made; /* how many windows there are */
+	uint32_t most; /* how many there ever were; also read without the lock */
+	uint32_t out;  /* how many of them are not on the list; also read without the lock */
 	struct percpu_window *first, **last;
 	struct percpu_space *spaces; /* pieces of reserved address space, the newest first */
 	size_t room;		     /* windows in all pieces; also read without the lock */
@@ -105,7 +107,8 @@ void percpu_window_pool_fini(struct percpu_window_pool *p);
 int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_window **ret);
 void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w);
 
-/** Return the memory of free bounce buffers to the system. */
+/** Return the memory of free bounce buffers to the system, and the address space of a pool whose
+ *  windows are all free. */
 void percpu_window_discard(struct percpu_lwbufs *f);
 
 /** Return the window with that id, in the blocks of its pool. */
@@ -136,6 +139,16 @@ int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, u
 
 /** Write a bounce buffer back to its page. Returns 0 or -errno. */
 int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w);
+
+/** Read bytes of a page, from the byte `from` of it, until the end of the file. *ret becomes how
+ *  many there were. Returns 0 or -errno. */
+int percpu_page_read(const struct percpu_lwbufs *f, uint64_t page, size_t from, char *to,
+		     size_t bytes, size_t *ret);
+
+/** Write bytes to a page, from the byte `from` of it, unless they end beyond the file. Returns 0 or
+ *  -errno. */
+int percpu_page_write(const struct percpu_lwbufs *f, uint64_t page, size_t from, const char *bytes,
+		      size_t n);
 
 /* lwbuf_table.c */
 
@@ -256,6 +269,9 @@ static inline uint64_t *percpu_window_word_at(const struct percpu_lwbufs *f, uns
 /** The sequence, not inlined, for all but the usual case. */
 bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old, uint64_t word);
 
+/** Return whether this CPU's table has a window of the page. */
+bool percpu_window_is_there(const struct percpu_lwbufs *f, uint64_t page);
+
 /* lwbuf_seats.c */
 
 /** The rest of percpu_window_find(), not inlined: the window is shared, a ghost was found, or the
@@ -366,6 +382,14 @@ void percpu_sfbufs_in_child(struct percpu_sfbufs *s);
 /** Return how many windows are mapped, but not in use. Seats that were freed on another CPU than
  *  the window's can make that too many. */
 uint64_t percpu_window_excess(const struct percpu_lwbufs *f);
+
+/** Return whether as many windows are mapped as may stay so. */
+bool percpu_window_is_full(const struct percpu_lwbufs *f);
+
+/** Get a loose window that shows the page, of which the file has so many bytes. Returns 0 or
+ *  -errno. */
+int percpu_window_map(struct percpu_lwbufs *f, uint64_t page, size_t length,
+		      struct percpu_window **ret);
 
 /** Unmap a window that is not in use. */
 void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w);

@@ -19,9 +19,9 @@ void percpu_lwbuf_clear_checked(struct percpu_lwbuf *b)
 static const struct percpu_window *find_window_struct(const struct percpu_window_pool *p,
 						      const struct percpu_window *w)
 {
-	uint32_t made = __atomic_load_n(&p->made, __ATOMIC_ACQUIRE);
+	uint32_t most = __atomic_load_n(&p->most, __ATOMIC_ACQUIRE);
 
-	for (uint32_t id = 1; id <= made; id++)
+	for (uint32_t id = 1; id <= most; id++)
 		if (percpu_window_at(p->blocks, id) == w)
 			return w;
 	return NULL;

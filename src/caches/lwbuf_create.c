@@ -34,10 +34,8 @@ static struct percpu_lwbufs *lwbufs; /* under the lock */
 
 static uint64_t buffers_in_use(const struct percpu_lwbufs *f)
 {
-	uint64_t made = __atomic_load_n(&f->bounces.made, __ATOMIC_RELAXED);
-
-	return percpu_counter_fetch(f->used) + percpu_counter_fetch(f->addresses) + made -
-	       __atomic_load_n(&f->bounces.free, __ATOMIC_RELAXED) -
+	return percpu_counter_fetch(f->used) + percpu_counter_fetch(f->addresses) +
+	       __atomic_load_n(&f->bounces.out, __ATOMIC_RELAXED) -
 	       percpu_sfbufs_bounces(f->shared);
 }
 
@@ -271,12 +269,8 @@ bool percpu_lwbufs_exist(const struct percpu_lwbufs *wanted)
 void percpu_lwbufs_reclaim(void)
 {
 	percpu_mutex_lock(&lwbufs_lock);
-	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next) {
-		percpu_sfbufs_reclaim(f);
-		if (f->maps)
-			(void)percpu_window_drain(f, 0);
-		percpu_window_discard(f);
-	}
+	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next)
+		(void)percpu_lwbuf_reclaim(f);
 	percpu_mutex_unlock(&lwbufs_lock);
 }
 
@@ -326,7 +320,7 @@ void percpu_lwbuf_stats(const struct percpu_lwbufs *f, struct percpu_lwbuf_stats
 					   PERCPU_LWBUF_BOUNCE;
 	ret->used = buffers_in_use(f);
 	ret->max_excess = __atomic_load_n(&f->max_excess, __ATOMIC_RELAXED);
-	for (uint32_t id = 1; id <= __atomic_load_n(&f->windows.made, __ATOMIC_ACQUIRE); id++) {
+	for (uint32_t id = 1; id <= __atomic_load_n(&f->windows.most, __ATOMIC_ACQUIRE); id++) {
 		w = percpu_window_at(f->blocks, id);
 		ret->windows += allocations(w);
 		error += percpu_window_excess_error(f, w);

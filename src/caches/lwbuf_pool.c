@@ -127,7 +127,9 @@ static int make_window(const struct percpu_lwbufs *f, struct percpu_window_pool 
 	w->id = p->made + 1;
 	w->bounces = p->bounces;
 	w->slot = PERCPU_WINDOW_LOOSE;
-	__atomic_store_n(&p->made, p->made + 1, __ATOMIC_RELEASE);
+	p->made++;
+	if (p->made > p->most)
+		__atomic_store_n(&p->most, p->made, __ATOMIC_RELEASE);
 	*ret = w;
 	return 0;
 }
@@ -152,7 +154,7 @@ void percpu_window_put(struct percpu_lwbufs *f, struct percpu_window *w)
 	} else {
 		p->first = w;
 	}
-	__atomic_store_n(&p->free, p->free + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->out, p->out - 1, __ATOMIC_RELAXED);
 	percpu_mutex_unlock(&f->lock);
 }
 
@@ -163,7 +165,7 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 
 	percpu_mutex_lock(&f->lock);
 	/* With DEBUG, windows stay without access for a while, so that late accesses are seen. */
-	if (p->first == NULL || ((f->flags & PERCPU_LWBUF_DEBUG) && p->free < QUARANTINE))
+	if (p->first == NULL || ((f->flags & PERCPU_LWBUF_DEBUG) && p->made - p->out < QUARANTINE))
 		e = make_window(f, p, ret);
 	else
 		e = -ENOMEM;
@@ -172,9 +174,10 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 		p->first = p->first->next;
 		if (p->first == NULL)
 			p->last = &p->first;
-		__atomic_store_n(&p->free, p->free - 1, __ATOMIC_RELAXED);
 		e = 0;
 	}
+	if (e == 0)
+		__atomic_store_n(&p->out, p->out + 1, __ATOMIC_RELAXED);
 	PERCPU_STEP("lwbuf: window from the pool");
 	percpu_mutex_unlock(&f->lock);
 	if (e == 0 && bounces && (f->flags & PERCPU_LWBUF_DEBUG) &&
@@ -185,9 +188,30 @@ int percpu_window_get(struct percpu_lwbufs *f, bool bounces, struct percpu_windo
 	return e;
 }
 
+/* Return the address space of a pool. A window of it gets another address when it is made again,
+ * and keeps its generations. If an address was lost, its window is not on the list. */
+static void return_spaces(struct percpu_window_pool *p)
+{
+	struct percpu_space *s;
+
+	if (p->out != 0)
+		return;
+	while ((s = p->spaces) != NULL) {
+		unmap_space(p, s);
+		p->spaces = s->before;
+		free(s);
+	}
+	p->made = 0;
+	p->first = NULL;
+	p->last = &p->first;
+	__atomic_store_n(&p->room, 0, __ATOMIC_RELAXED);
+}
+
 void percpu_window_discard(struct percpu_lwbufs *f)
 {
 	percpu_mutex_lock(&f->lock);
+	return_spaces(&f->windows);
+	return_spaces(&f->bounces);
 	for (struct percpu_window *w = f->bounces.first; w != NULL; w = w->next)
 		(void)madvise(w->at, f->size, MADV_DONTNEED);
 	percpu_mutex_unlock(&f->lock);
@@ -256,16 +280,17 @@ bool percpu_window_hide(struct percpu_lwbufs *f, struct percpu_window *w)
 
 /* Bounce buffers */
 
-int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page)
+int percpu_page_read(const struct percpu_lwbufs *f, uint64_t page, size_t from, char *to,
+		     size_t bytes, size_t *ret)
 {
 	int state = percpu_defer_cancel(), e = 0;
 	size_t done = 0;
 	ssize_t n = 1;
 
-	while (done < f->size && n > 0) {
+	while (done < bytes && n > 0) {
 		n = page >> (63 - f->shift) != 0 ? 0 :
-						   pread(f->fd, w->at + done, f->size - done,
-							 (off_t)((page << f->shift) + done));
+						   pread(f->fd, to + done, bytes - done,
+							 (off_t)((page << f->shift) + from + done));
 		if (n > 0)
 			done += (size_t)n;
 		else if (n < 0 && errno == EINTR)
@@ -274,12 +299,21 @@ int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, u
 			e = percpu_errno();
 	}
 	percpu_restore_cancel(state);
+	*ret = done;
+	return e;
+}
+
+int percpu_window_read(const struct percpu_lwbufs *f, struct percpu_window *w, uint64_t page)
+{
+	size_t done;
+	int e = percpu_page_read(f, page, 0, w->at, f->size, &done);
+
 	w->page = page;
 	w->length = (uint32_t)done;
 	return e != 0 ? e : done == 0 ? -ERANGE : 0;
 }
 
-/* Return 0 if a bounce buffer of so many bytes may be written to the page, or -errno. A process
+/* Return 0 if so many bytes from the page's first one may be written, or -errno. A process
  * that shares the open file may have set O_APPEND since; then pwrite(2) would append. */
 static int check_write(const struct percpu_lwbufs *f, uint64_t page, size_t bytes)
 {
@@ -296,22 +330,28 @@ static int check_write(const struct percpu_lwbufs *f, uint64_t page, size_t byte
 	return mode & O_APPEND ? -ENOTSUP : 0;
 }
 
-int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w)
+int percpu_page_write(const struct percpu_lwbufs *f, uint64_t page, size_t from, const char *bytes,
+		      size_t n)
 {
-	int state = percpu_defer_cancel(), e = check_write(f, w->page, w->length);
+	int state = percpu_defer_cancel(), e = check_write(f, page, from + n);
 	size_t done = 0;
-	ssize_t n;
+	ssize_t wrote;
 
 	PERCPU_STEP("lwbuf: about to write back");
-	while (e == 0 && done < w->length) {
-		n = pwrite(f->fd, w->at + done, w->length - done,
-			   (off_t)((w->page << f->shift) + done));
-		if (n > 0)
-			done += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			e = n == 0 || errno == EINVAL ? -EIO :
-							percpu_errno(); /* not the caller's */
+	while (e == 0 && done < n) {
+		wrote = pwrite(f->fd, bytes + done, n - done,
+			       (off_t)((page << f->shift) + from + done));
+		if (wrote > 0)
+			done += (size_t)wrote;
+		else if (wrote == 0 || errno != EINTR)
+			e = wrote == 0 || errno == EINVAL ? -EIO :
+							    percpu_errno(); /* not the caller's */
 	}
 	percpu_restore_cancel(state);
 	return e;
+}
+
+int percpu_window_write(const struct percpu_lwbufs *f, const struct percpu_window *w)
+{
+	return percpu_page_write(f, w->page, 0, w->at, w->length);
 }

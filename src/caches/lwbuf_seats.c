@@ -38,12 +38,12 @@ static void count_sharers(const struct percpu_lwbufs *f, uint32_t before, uint32
 		percpu_counter_add(f->sharers, more);
 }
 
-/* Take some bits of `away`: those in the mask. Return them. */
-static uint32_t claim_seats(struct percpu_window *w, uint32_t mask)
+/* Take all bits of `away`. Return them. */
+static uint32_t claim_seats(struct percpu_window *w)
 {
 	if (__atomic_load_n(&w->away, __ATOMIC_RELAXED) == 0)
 		return 0;
-	return __atomic_fetch_and(&w->away, (uint8_t)~mask, __ATOMIC_ACQ_REL) & mask;
+	return __atomic_exchange_n(&w->away, 0, __ATOMIC_ACQ_REL);
 }
 
 static void unclaim_seats(struct percpu_window *w, uint32_t seats)
@@ -63,7 +63,7 @@ bool percpu_window_claim(const struct percpu_lwbufs *f, uint64_t word)
 
 	if (seats == 0)
 		return true;
-	claimed = claim_seats(window_of(f, word), ALL_SEATS);
+	claimed = claim_seats(window_of(f, word));
 	if (claimed == seats)
 		return true;
 	unclaim_seats(window_of(f, word), claimed);
@@ -96,7 +96,7 @@ static bool take_seat(const struct percpu_lwbufs *f, size_t at, uint64_t word, u
 	uint64_t page = percpu_window_tag_of(word) - 1;
 
 	if (seats != 0)
-		claimed = claim_seats(w, ALL_SEATS);
+		claimed = claim_seats(w);
 	left = seats & ~claimed;
 	PERCPU_STEP("lwbuf: seat seen");
 	if (left == ALL_SEATS)
@@ -203,7 +203,7 @@ static struct percpu_window *settle_at(const struct percpu_lwbufs *f, unsigned c
 	struct percpu_window *w = window_of(f, word);
 	uint64_t page = percpu_window_tag_of(word) - 1, old, rest;
 	uint64_t *place = percpu_window_word_at(f, cpu, at);
-	uint32_t claimed = claim_seats(w, ALL_SEATS), left;
+	uint32_t claimed = claim_seats(w), left;
 
 	old = percpu_window_load(place);
 	while (claimed != 0 && percpu_window_is_same(old, word)) {

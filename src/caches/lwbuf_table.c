@@ -207,6 +207,19 @@ struct percpu_window *percpu_window_keep(const struct percpu_lwbufs *f, struct p
 	return w;
 }
 
+bool percpu_window_is_there(const struct percpu_lwbufs *f, uint64_t page)
+{
+	const uint64_t *words = percpu_window_words(f, percpu_window_set(f, page));
+	bool found = false;
+	uint64_t word;
+
+	for (int way = 0; way < WAYS && !found; way++) {
+		word = percpu_window_load(&words[way]);
+		found = percpu_window_tag_of(word) == page + 1 && has_window(word);
+	}
+	return found;
+}
+
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)
 {
 	size_t set = percpu_window_set(f, page);
