@@ -262,7 +262,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_populate(struct percpu_lwbufs *f, 
  *	-EPERM, -ETIMEDOUT, -EAGAIN, -ENOMEM  windows of other CPUs stay mapped, as
  *		percpu_lwbuf_set_max_excess()
  */
-PERCPU_API int percpu_lwbuf_reclaim(struct percpu_lwbufs *f);
+PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_reclaim(struct percpu_lwbufs *f);
 
 /** Filled by percpu_lwbuf_stats(). The fields are not of the same instant. */
 struct percpu_lwbuf_stats {

@@ -270,7 +270,7 @@ void percpu_lwbufs_reclaim(void)
 {
 	percpu_mutex_lock(&lwbufs_lock);
 	for (struct percpu_lwbufs *f = lwbufs; f != NULL; f = f->next)
-		(void)percpu_lwbuf_reclaim(f);
+		(void)!percpu_lwbuf_reclaim(f);
 	percpu_mutex_unlock(&lwbufs_lock);
 }
 

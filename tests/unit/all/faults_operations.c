@@ -21,6 +21,7 @@
 #include <percpu/rwlock.h>
 #include <percpu/sfbuf.h>
 #include <percpu/wbuf.h>
+#include <percpu/xio.h>
 #include <percpu/zone.h>
 
 #include "faults.h"
@@ -363,6 +364,26 @@ static int shared_zone(void)
 	return zone_in(sweep_region);
 }
 
+/* Copy bytes of two pages, map a page ahead, and give all of them up. */
+static int copy_in_pages(struct percpu_lwbufs *f)
+{
+	static const uint64_t pages[] = { 6, 2 };
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct percpu_xio x;
+	char c[4] = "";
+	int e = percpu_xio_init(&x, f, size - 2, 4);
+
+	if (e == 0)
+		e = percpu_xio_copy_in(&x, 0, c, sizeof(c));
+	if (e == 0)
+		e = percpu_xio_init_pages(&x, f, pages, 2, size - 2, 4);
+	if (e == 0)
+		e = percpu_xio_copy_out(&x, 0, c, sizeof(c));
+	if (e == 0)
+		e = percpu_lwbuf_populate(f, 0, 1, NULL);
+	return e == 0 || e == -ENOTSUP ? percpu_lwbuf_reclaim(f) : e;
+}
+
 /* Use pages of a file, and store to those with odd numbers. */
 static int windows_of(enum percpu_lwbuf_backend backend, uint32_t flags)
 {
@@ -394,6 +415,8 @@ static int windows_of(enum percpu_lwbuf_backend backend, uint32_t flags)
 		e = e == 0 ? freed : e;
 	}
 	freed = sf != NULL ? percpu_sfbuf_free(f, sf) : 0;
+	if (e == 0)
+		e = copy_in_pages(f);
 	fault_clear();
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 	return e == 0 ? freed : e;

@@ -25,6 +25,7 @@
 #include <percpu/ring.h>
 #include <percpu/seq.h>
 #include <percpu/wbuf.h>
+#include <percpu/xio.h>
 #include <percpu/zone.h>
 
 #include "support.h"
@@ -973,6 +974,32 @@ static int lwbuf_page_of_file(int64_t beyond)
 	return e;
 }
 
+/* Make a list of pages of a file that ends with that page, by its bytes or by its number. */
+static int xio_of(int64_t page, bool by_number)
+{
+	const uint64_t pages[] = { (uint64_t)page };
+	struct percpu_lwbufs *f;
+	struct percpu_xio x;
+	int fd = memfd_create("bounds", MFD_CLOEXEC), e;
+
+	assert_int_equal(percpu_lwbuf_create(fd, NULL, &f), 0);
+	e = by_number ? percpu_xio_init_pages(&x, f, pages, 1, 0, 1) :
+			percpu_xio_init(&x, f, pages[0] * (uint64_t)sysconf(_SC_PAGESIZE), 1);
+	close(fd);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	return e;
+}
+
+static int xio_range(int64_t page)
+{
+	return xio_of(page, false);
+}
+
+static int xio_page(int64_t page)
+{
+	return xio_of(page, true);
+}
+
 /* Segments. */
 
 static char text[1100];
@@ -1165,6 +1192,8 @@ static int family_series(int64_t series)
  *	lwbuf.h "-EMFILE, -E2BIG no more descriptors": as of PERCPU_MAX_CPUS
  *	lwbuf.h "-ERANGE the file no longer has the page": unit/test_lwbuf_limits:
  *  cut_what_is_stored_to
+ *	lwbuf.h "-ERANGE the file does not have all of these pages": unit/test_xio:
+ *  pages_beyond_are_not_mapped
  *	lwbuf.h "is -EFBIG, and the kernel sends SIGXFSZ": the kernel's
  *	lwbuf.h "bytes of the page the file had, at least 1": a result
  *	owned.h "Whole numbers below 2^53 are added exactly": what is exact
@@ -1206,6 +1235,8 @@ static int family_series(int64_t series)
  *	wbuf.h "longer than 16 buffers": no limit
  *	wbuf.h "1 to PERCPU_WBUF_LONGEST": of an inline function's own
  *	wbuf.h "more than PERCPU_WBUF_LONGEST": unit/test_wbuf_cells: transactions_mix_kinds
+ *	xio.h "-ERANGE the run, or the file, does not have all of these bytes":
+ *  unit/test_xio: runs_have_ends
  */
 
 /* clang-format off: a limit in two or three lines */
@@ -1442,6 +1473,10 @@ static const struct bound bounds[] = {
 	  AROUND((INT64_C(1) << 40) - 2, 0, 0, -ERANGE) },
 	{ "lwbuf.h", "-ERANGE the file has no byte of the page", lwbuf_page_of_file, "beyond",
 	  AROUND(0, 0, 0, -ERANGE) },
+	{ "xio.h", "-ERANGE the range ends beyond the first 2^40 - 1", xio_range, "page",
+	  AROUND((INT64_C(1) << 40) - 2, 0, 0, -ERANGE) },
+	{ "xio.h", "-ERANGE a page of the list is beyond the first 2^40 - 1", xio_page, "page",
+	  AROUND((INT64_C(1) << 40) - 2, 0, 0, -ERANGE) },
 
 	{ "segment.h", "-ENAMETOOLONG such a name of more than 200 characters", name_of_segment,
 	  "characters", AROUND(200, 0, 0, -ENAMETOOLONG) },
