@@ -37,6 +37,25 @@ static void print(const results &r, const char *const (&names)[m], const char *t
 	print_table(lines);
 }
 
+/* Copies, by one thread. */
+static void print_copies(const results &r)
+{
+	std::vector<std::vector<std::string>> lines = { { "" } };
+
+	for (const char *way : { "out", "in" })
+		for (unsigned bytes : copied)
+			lines[0].push_back(text("%u bytes %s", bytes, way));
+	for (const char *name : { XIO_WINDOW, XIO_DIRECT, XIO_BOUNCE, SYSTEM_CALLS, OWN_MAPPING }) {
+		lines.push_back({ name });
+		for (unsigned bytes : copied)
+			lines.back().push_back(median_best(r.find(text(COPY_OUT, name, bytes))));
+		for (unsigned bytes : copied)
+			lines.back().push_back(median_best(r.find(text(COPY_IN, name, bytes))));
+	}
+	printf("\nRanges of bytes, ns per copy: median (best)\n\n");
+	print_table(lines);
+}
+
 /* Compare the automatic choice with the best of its alternatives. */
 template <size_t n>
 static void add_choice(report &all, const char *format, const unsigned (&values)[n])
@@ -79,12 +98,18 @@ int main(int argc, char **argv)
 
 	fprintf(stderr, "lwbuf: measuring, for about 4 minutes ...\n");
 	register_ways();
+	register_copies();
 	all.run();
 	print(all.rows, names, "Some pages come again, the others do not", HITS, "%u %% hot",
 	      rates);
 	print(all.rows, names, "Pages at random of a working set; 1024 windows may stay", SETS,
 	      "%u pages", sets);
 	print(all.rows, holders, "So many buffers at a time, of 1024 pages", HELD, "%u held", held);
+	print(all.rows, holders, "So many buffers of one page at a time, of 256 pages", SAME,
+	      "%u of a page", sharers);
+	print_copies(all.rows);
+	print_load();
+	print_misses(all);
 	add_aims(all);
 	all.print_sections();
 	return all.finish();

@@ -3,7 +3,8 @@
  * lwbuf.h - shared by the parts of the lwbuf benchmark.
  *
  * lwbuf.cc runs all parts and prints the results. lwbuf_ways.cc accesses pages of a file, by
- * this library and in other ways.
+ * this library and in other ways. lwbuf_xio.cc copies ranges of bytes. lwbuf_load.cc says what a
+ * load takes of address space, and how many cache misses there are.
  */
 #ifndef BENCH_LWBUF_H
 #define BENCH_LWBUF_H
@@ -25,9 +26,25 @@ constexpr unsigned held_of = 1024;
 /* Windows that may stay mapped. */
 constexpr unsigned excess = 1024;
 
+/* Buffers of one page that a thread has at a time. */
+constexpr unsigned sharers[] = { 1, 2, 4, 8 };
+
+/* Bytes that are copied at a time. */
+constexpr unsigned copied[] = { 64, 4096, 65536 };
+
 #define HITS "%s, %u %% of accesses hot"
 #define SETS "%s, one of %u pages"
 #define HELD "%s, %u held"
+
+#define SAME "%s, %u of a page"
+#define COPY_OUT "%s, %u bytes out"
+#define COPY_IN "%s, %u bytes in"
+
+#define XIO_WINDOW "xio, window"
+#define XIO_DIRECT "xio, direct"
+#define XIO_BOUNCE "xio, never mapped"
+#define SYSTEM_CALLS "pread, pwrite"
+#define OWN_MAPPING "memcpy, all mapped"
 
 #define WINDOW "window"
 #define WINDOW_UNKEPT "window, unmapped by the free"
@@ -40,5 +57,12 @@ constexpr unsigned excess = 1024;
 #define LOCKED "one lock around a table of windows"
 
 void register_ways();
+
+/* lwbuf_xio.cc */
+void register_copies();
+
+/* lwbuf_load.cc: print tables that are not of times. */
+void print_load();
+void print_misses(report &all);
 
 #endif

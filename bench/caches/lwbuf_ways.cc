@@ -322,6 +322,33 @@ static void run_held(benchmark::State &state, C &c, const pattern &way, unsigned
 	state.counters["ops"] = double(state.iterations()) * number;
 }
 
+/* Return the order with each page n times in a row. */
+static std::vector<uint32_t> repeated(const std::vector<uint32_t> &order, unsigned n)
+{
+	std::vector<uint32_t> result(order.size());
+
+	for (size_t i = 0; i < order.size(); i++)
+		result[i] = order[i / n];
+	return result;
+}
+
+template <class C> static void measure_same(const char *name)
+{
+	for (unsigned number : sharers)
+		for (int threads = 1; threads <= 2; threads++) {
+			auto way = std::make_shared<pattern>(
+				pattern{ { repeated(one_of(hot, 0), number),
+					   repeated(one_of(hot, 1), number) } });
+			auto c = std::make_shared<C>();
+
+			benchmark::RegisterBenchmark(text(SAME, name, number).c_str(),
+						     [c, way, number](benchmark::State &state) {
+							     run_held(state, *c, *way, number);
+						     })
+				->Threads(threads);
+		}
+}
+
 template <class C> static void measure_held(const char *name, std::shared_ptr<pattern> way)
 {
 	for (unsigned number : held)
@@ -380,4 +407,8 @@ void register_ways()
 	measure_held<lwbuf<PERCPU_LWBUF_BOUNCE, 1>>(BOUNCE, way);
 	measure_held<sfbuf>(SHARED, way);
 	measure_held<locked_table>(LOCKED, way);
+	measure_same<lwbuf<PERCPU_LWBUF_WINDOW, 1>>(WINDOW);
+	measure_same<lwbuf<PERCPU_LWBUF_BOUNCE, 1>>(BOUNCE);
+	measure_same<sfbuf>(SHARED);
+	measure_same<locked_table>(LOCKED);
 }
