@@ -35,6 +35,7 @@ static void setup(size_t max_excess, uint32_t flags)
 {
 	f = lw_create(lw_memfd(64, PAGE, true), PERCPU_LWBUF_WINDOW, max_excess, flags);
 	main_thread = pthread_self();
+	fn = NULL; /* of a test that failed */
 	assert_true(test_pin(0, test_cpu(0)));
 }
 
@@ -64,6 +65,13 @@ static void expect(uint64_t used, uint64_t excess, uint64_t mapped)
 	assert_int_equal(s.used, used);
 	assert_int_equal(s.excess, excess);
 	assert_int_equal(s.mapped, mapped);
+}
+
+/* The window of a buffer in use is mapped. */
+static void still_there(unsigned i, uint64_t page)
+{
+	assert_int_equal(b[i].window->length, PAGE);
+	assert_true(lw_is_right(percpu_lwbuf_kva(&b[i]), page, PAGE));
 }
 
 static void on_cpu(unsigned i)
@@ -186,11 +194,11 @@ static void a_window_in_use_stays(void **state)
 		assert_non_null(lw_touch(f, page));
 	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
 	expect(1, 0, 21);
-	assert_true(lw_is_right(percpu_lwbuf_kva(&b[1]), 7, PAGE));
+	still_there(1, 7);
 	take(0, 7);
 	expect(2, 0, 21);
 	give(1);
-	assert_true(lw_is_right(percpu_lwbuf_kva(&b[0]), 7, PAGE));
+	still_there(0, 7);
 	give(0);
 	expect(0, 0, 21);
 	finish();
@@ -302,7 +310,7 @@ static void a_seat_is_settled_alone(void **state)
 	give(0);
 	assert_int_equal(b[1].window->away, 0);
 	expect(1, 0, 1);
-	assert_true(lw_is_right(percpu_lwbuf_kva(&b[1]), 7, PAGE));
+	still_there(1, 7);
 	give(1);
 	expect(0, 0, 1);
 	finish();
@@ -432,7 +440,7 @@ static void what_is_settled_may_be_in_use_again(void **state)
 		on_cpu(1);
 		call_at(steps[i], take_back);
 		give(1);
-		assert_true(lw_is_right(percpu_lwbuf_kva(&b[0]), 7, PAGE));
+		still_there(0, 7);
 		expect(1, 0, 1);
 		on_cpu(0);
 		give(0);
@@ -462,7 +470,7 @@ static void a_word_may_change_while_it_is_settled(void **state)
 	give(0);
 	expect(2, 0, 1);
 	give(1);
-	assert_true(lw_is_right(percpu_lwbuf_kva(&b[2]), 7, PAGE));
+	still_there(2, 7);
 	give(2);
 	expect(0, 0, 1);
 	finish();
@@ -494,66 +502,6 @@ static void a_child_leaves_seats_for_itself(void **state)
 	finish();
 }
 
-/* Threads */
-
-#define THREADS 4
-
-static struct percpu_lwbuf handed[THREADS];
-static uint32_t is_handed[THREADS]; /* atomic: 1 if the buffer is there for the next thread */
-
-/* Take pages that others have as well, and let the next thread free some of the buffers. */
-static void hand_on(unsigned i, void *arg)
-{
-	unsigned from = (i + THREADS - 1) % THREADS;
-	uint64_t state = i + 1;
-	struct percpu_lwbuf mine, theirs;
-
-	(void)arg;
-	for (unsigned n = test_rounds(20000); n > 0; n--) {
-		uint64_t page = test_random(&state) % 6;
-
-		if (lw_is_wrong(percpu_lwbuf_alloc(f, page, 0, &mine) != 0 ||
-				*(uint64_t *)percpu_lwbuf_kva(&mine) != lw_word(page, 0)))
-			return;
-		if (n % 16 == 0)
-			test_pin(0, test_cpu(test_random(&state) % test_cpus()));
-		if (__atomic_load_n(&is_handed[i], __ATOMIC_ACQUIRE) == 0 && n > 1) {
-			handed[i] = mine;
-			__atomic_store_n(&is_handed[i], 1, __ATOMIC_RELEASE);
-		} else if (lw_is_wrong(percpu_lwbuf_free(f, &mine) != 0)) {
-			return;
-		}
-		if (__atomic_load_n(&is_handed[from], __ATOMIC_ACQUIRE) != 0) {
-			theirs = handed[from];
-			__atomic_store_n(&is_handed[from], 0, __ATOMIC_RELEASE);
-			if (lw_is_wrong(*(uint64_t *)percpu_lwbuf_kva(&theirs) !=
-						lw_word(percpu_lwbuf_page(&theirs), 0) ||
-					percpu_lwbuf_free(f, &theirs) != 0))
-				return;
-		}
-	}
-}
-
-static void threads_hand_buffers_on(void **state)
-{
-	(void)state;
-	for (size_t limit = 1; limit < 16; limit *= 4) {
-		setup(limit, 0);
-		test_team_run(THREADS, hand_on, NULL);
-		assert_false(lw_wrong);
-		for (unsigned i = 0; i < THREADS; i++)
-			if (is_handed[i]) {
-				assert_int_equal(percpu_lwbuf_free(f, &handed[i]), 0);
-				is_handed[i] = 0;
-			}
-		assert_int_equal(lw_stats(f).used, 0);
-		assert_true(lw_stats(f).excess <= limit + THREADS);
-		assert_int_equal(percpu_window_drain(f, 0), 0);
-		assert_int_equal(lw_stats(f).excess, 0);
-		finish();
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -575,7 +523,6 @@ int main(void)
 		cmocka_unit_test(what_is_settled_may_be_in_use_again),
 		cmocka_unit_test(a_word_may_change_while_it_is_settled),
 		cmocka_unit_test(a_child_leaves_seats_for_itself),
-		cmocka_unit_test(threads_hand_buffers_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
