@@ -19,8 +19,8 @@
  * its size (PERCPU_LWBUF_KEEPS_SIZE) and the file shrinks; or a thread stores to a hole of a
  * mapped file whose file system is full.
  *
- * docs/caches/lwbuf.md says when to use which backend. sfbuf.h has buffers that threads share, xio.h
- * copies ranges of bytes.
+ * docs/caches/lwbuf.md says when to use which backend. sfbuf.h has buffers that threads share,
+ * xio.h copies ranges of bytes.
  */
 #ifndef PERCPU_LWBUF_H
 #define PERCPU_LWBUF_H
