@@ -109,7 +109,7 @@ static uint64_t freed_at(const struct percpu_lwbufs *f, uint64_t word)
 }
 
 /* Return whether the word, of any CPU, is of a window that no buffer has. */
-static bool is_idle(const struct percpu_lwbufs *f, uint64_t word)
+static bool is_window_idle(const struct percpu_lwbufs *f, uint64_t word)
 {
 	uint32_t seats = percpu_window_seats_of(word);
 	const struct percpu_window *w;
@@ -155,7 +155,7 @@ static int choose_oldest_way(const struct percpu_lwbufs *f, const uint64_t *set,
 	for (int way = 0; way < WAYS; way++) {
 		word = percpu_window_load(&set[way]);
 		freed = has_window(word) ? freed_at(f, word) : 0;
-		if (freed < least && (word == 0 || is_ghost(word) || is_idle(f, word))) {
+		if (freed < least && (word == 0 || is_ghost(word) || is_window_idle(f, word))) {
 			least = freed;
 			oldest = way;
 			*ret = word;
@@ -286,7 +286,7 @@ static struct seen_window find_old_window(const struct percpu_lwbufs *f, unsigne
 		words = percpu_window_word_at(f, cpu, set);
 		for (size_t way = 0; way < WAYS; way++) {
 			word = percpu_window_load(&words[way]);
-			if (!is_idle(f, word))
+			if (!is_window_idle(f, word))
 				continue;
 			freed = freed_at(f, word);
 			seen++;
@@ -320,7 +320,7 @@ static struct seen_window find_elsewhere(const struct percpu_lwbufs *f, unsigned
 		seen.cpu = cpu_near(f, here, n);
 		for (at = set; at < set + SET_BYTES && seen.word == 0; at += sizeof(word)) {
 			word = percpu_window_load(percpu_window_word_at(f, seen.cpu, at));
-			if (percpu_window_tag_of(word) != page + 1 || !is_idle(f, word))
+			if (percpu_window_tag_of(word) != page + 1 || !is_window_idle(f, word))
 				continue;
 			seen.at = at;
 			seen.word = word;

@@ -21,6 +21,7 @@
 #include <percpu/sfbuf.h>
 #include <percpu/variable.h>
 #include <percpu/wbuf.h>
+#include <percpu/xio.h>
 #include <percpu/zone.h>
 
 /* The values for 64-bit machines, for 32-bit ones, and for 32-bit x86, which aligns a uint64_t
@@ -273,6 +274,13 @@ AT(percpu_zone_options, dtor, 40, 20, 20);
 AT(percpu_zone_options, arg, 48, 24, 24);
 AT(percpu_zone_options, flags, 56, 28, 28);
 AT(percpu_zone_options, reserved, 60, 32, 32);
+
+SIZE(percpu_xio, 40, 24, 24);
+AT(percpu_xio, of, 0, 0, 0);
+AT(percpu_xio, pages, 8, 4, 4);
+AT(percpu_xio, first, 16, 8, 8);
+AT(percpu_xio, offset, 24, 16, 16);
+AT(percpu_xio, bytes, 32, 20, 20);
 
 SIZE(percpu_zone_stats, 88, 80, 80);
 AT(percpu_zone_stats, name, 0, 0, 0);
