@@ -173,8 +173,7 @@ static bool deserves_window(const struct percpu_lwbufs *f, bool known, uint64_t 
 	return known && most != 0 && (!percpu_window_is_full(f) || misses % REPLACE_EVERY == 0);
 }
 
-/* Read the length of a last page again, because the file may have grown. Other buffers may have the
- * window, too. */
+/* Read the length of a last page again: the file may have grown. Others may have the window. */
 static void refresh(const struct percpu_lwbufs *f, struct percpu_window *w)
 {
 	int64_t length;
@@ -249,13 +248,32 @@ static void share_window(struct percpu_lwbufs *f, struct percpu_window *w)
 		percpu_window_release(f, replaced);
 }
 
+/* Allocate a buffer of a page that has no window with a free seat in this CPU's table. */
+static __attribute__((noinline)) int alloc_missed(struct percpu_lwbufs *f, uint64_t page,
+						  unsigned flags, bool known,
+						  struct percpu_lwbuf *ret)
+{
+	struct percpu_window *w;
+	int e = miss_window(f, page, flags, known, &w);
+
+	if (e != 0)
+		return e;
+	if (w->bounces)
+		__atomic_fetch_add(&f->bounced, 1, __ATOMIC_RELAXED);
+	else
+		percpu_counter_inc(f->used);
+	give_window(f, w, 0, flags, ret);
+	if (!w->bounces)
+		share_window(f, w);
+	return 0;
+}
+
 int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		       struct percpu_lwbuf *ret)
 {
 	struct percpu_window *w;
 	bool known = false;
 	unsigned seat = 0;
-	int e;
 
 	if (f == NULL || ret == NULL || (flags & ~PERCPU_LWBUF_WRITE))
 		return -EINVAL;
@@ -274,19 +292,10 @@ int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		return 0;
 	}
 	w = find_in_table(f, page, &seat, &known);
-	if (percpu_unlikely(w == NULL)) {
-		e = miss_window(f, page, flags, known, &w);
-		if (e != 0)
-			return e;
-		seat = 0;
-	}
-	if (percpu_likely(!w->bounces))
-		percpu_counter_inc(f->used);
-	else
-		__atomic_fetch_add(&f->bounced, 1, __ATOMIC_RELAXED);
+	if (percpu_unlikely(w == NULL))
+		return alloc_missed(f, page, flags, known, ret);
+	percpu_counter_inc(f->used);
 	give_window(f, w, seat, flags, ret);
-	if (percpu_unlikely(!w->bounces && w->slot == PERCPU_WINDOW_LOOSE))
-		share_window(f, w);
 	return 0;
 }
 
@@ -303,6 +312,21 @@ static void keep_or_release(struct percpu_lwbufs *f, struct percpu_window *w)
 		percpu_window_release(f, too_many);
 }
 
+/* Free a seat of a window that is not in its place, or not to be kept there. */
+static __attribute__((noinline)) void free_seat_slow(struct percpu_lwbufs *f,
+						     struct percpu_window *w, size_t at,
+						     uint64_t word, enum percpu_window_left left)
+{
+	if (left == PERCPU_WINDOW_TAKEN) {
+		keep_or_release(f, w);
+		return;
+	}
+	/* Not w: it may be another buffer's by now. */
+	w = is_too_many(f) ? percpu_window_settle(f, at, word) : NULL;
+	if (w != NULL)
+		keep_or_release(f, w);
+}
+
 /* Free a buffer's seat of a window. */
 static void free_seat(struct percpu_lwbufs *f, struct percpu_window *w, unsigned seat)
 {
@@ -314,16 +338,8 @@ static void free_seat(struct percpu_lwbufs *f, struct percpu_window *w, unsigned
 	percpu_counter_dec(f->used);
 	if (percpu_likely(at != PERCPU_WINDOW_LOOSE))
 		left = percpu_window_leave(f, w, seat, !is_too_many(f));
-	if (percpu_likely(left == PERCPU_WINDOW_KEPT))
-		return;
-	if (left == PERCPU_WINDOW_TAKEN) {
-		keep_or_release(f, w);
-		return;
-	}
-	/* Not w: it may be another buffer's by now. */
-	w = is_too_many(f) ? percpu_window_settle(f, at, word) : NULL;
-	if (w != NULL)
-		keep_or_release(f, w);
+	if (percpu_unlikely(left != PERCPU_WINDOW_KEPT))
+		free_seat_slow(f, w, at, word, left);
 }
 
 /* Return what is wrong with a buffer that is to be freed, or NULL. */

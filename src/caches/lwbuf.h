@@ -322,10 +322,30 @@ enum percpu_window_left {
 	PERCPU_WINDOW_AWAY,  /* the window is in another CPU's table, or may be */
 };
 
+/** The rest of percpu_window_leave(), not inlined: for all but the usual case. */
+enum percpu_window_left percpu_window_leave_slow(const struct percpu_lwbufs *f,
+						 struct percpu_window *w, unsigned seat, bool keep);
+
 /** Leave a seat of a window that is in a table. If no other buffer has the window, take it out of
  *  this CPU's table if it is not to be kept. */
-enum percpu_window_left percpu_window_leave(const struct percpu_lwbufs *f, struct percpu_window *w,
-					    unsigned seat, bool keep);
+static inline enum percpu_window_left percpu_window_leave(const struct percpu_lwbufs *f,
+							  struct percpu_window *w, unsigned seat,
+							  bool keep)
+{
+	size_t at = __atomic_load_n(&w->slot, __ATOMIC_RELAXED);
+	uint64_t rest = percpu_window_word(w->page, 0, w->id);
+	uint64_t word = rest | UINT64_C(1) << (PERCPU_WINDOW_SEATS_SHIFT + seat);
+
+	/* The window is in the set where its page is looked for, with this buffer alone. */
+	if (percpu_likely(keep && percpu_window_load(percpu_window_words(f, at)) == word) &&
+	    percpu_likely(at - percpu_window_set(f, w->page) <
+			  PERCPU_WINDOW_WAYS * sizeof(uint64_t))) {
+		PERCPU_STEP("lwbuf: last seat to be left");
+		if (percpu_likely(percpu_window_cmpxchg(f, at, word, rest)))
+			return PERCPU_WINDOW_KEPT;
+	}
+	return percpu_window_leave_slow(f, w, seat, keep);
+}
 
 /** Take seats that were freed on other CPUs off the word of a window. The word is at this distance
  *  from the first set in the table of any CPU. Returns the window if none is left: it is loose. Returns

@@ -154,8 +154,8 @@ static enum percpu_window_left leave_from_away(struct percpu_window *w, unsigned
 	return PERCPU_WINDOW_AWAY;
 }
 
-enum percpu_window_left percpu_window_leave(const struct percpu_lwbufs *f, struct percpu_window *w,
-					    unsigned seat, bool keep)
+enum percpu_window_left percpu_window_leave_slow(const struct percpu_lwbufs *f,
+						 struct percpu_window *w, unsigned seat, bool keep)
 {
 	size_t at = __atomic_load_n(&w->slot, __ATOMIC_RELAXED);
 	uint64_t mine = percpu_window_word(w->page, 1U << seat, w->id), word, rest;
@@ -170,11 +170,11 @@ enum percpu_window_left percpu_window_leave(const struct percpu_lwbufs *f, struc
 			       percpu_window_word(w->page, left, w->id) :
 			       0;
 		PERCPU_STEP("lwbuf: seat to be left");
-		if (percpu_unlikely(!percpu_window_cmpxchg(f, at, word, rest)))
+		if (!percpu_window_swap(f, at, word, rest))
 			continue;
-		if (percpu_unlikely(left != 0))
+		if (left != 0)
 			count_sharers(f, left | 1U << seat, left);
-		if (percpu_likely(rest != 0))
+		if (rest != 0)
 			return PERCPU_WINDOW_KEPT;
 		__atomic_store_n(&w->slot, PERCPU_WINDOW_LOOSE, __ATOMIC_RELAXED);
 		return PERCPU_WINDOW_TAKEN;

@@ -381,7 +381,7 @@ static void who_moves_leaves_from_away(void **state)
 	need_two_cpus();
 	setup(8, 0);
 	take(0, 7);
-	call_at("lwbuf: seat to be left", move_away);
+	call_at("lwbuf: last seat to be left", move_away);
 	give(0);
 	expect(0, 1, 1);
 	on_cpu(0);
