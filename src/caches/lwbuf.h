@@ -348,8 +348,8 @@ static inline enum percpu_window_left percpu_window_leave(const struct percpu_lw
 }
 
 /** Take seats that were freed on other CPUs off the word of a window. The word is at this distance
- *  from the first set in the table of any CPU. Returns the window if none is left: it is loose. Returns
- *  NULL if some are, if the window is gone, or if a fence fails. */
+ *  from the first set in the table of any CPU. Returns the window if none is left: it is loose.
+ *  Returns NULL if some are, if the window is gone, or if a fence fails. */
 struct percpu_window *percpu_window_settle(const struct percpu_lwbufs *f, size_t at, uint64_t word);
 
 /** Return how much too large percpu_window_excess() is because of this window. */
