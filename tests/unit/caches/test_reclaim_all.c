@@ -329,6 +329,49 @@ static void debug_zones_find_no_error(void **state)
 	assert_int_equal(percpu_zone_destroy(zone), 0);
 }
 
+/* A thread whose cancellation takes effect at once is canceled when the reclaim has ended. */
+
+static bool emptied;
+
+static void note_emptied(void)
+{
+	emptied = true;
+}
+
+static void cancel_oneself(void *obj, void *arg)
+{
+	(void)obj;
+	(void)arg;
+	pthread_cancel(pthread_self());
+}
+
+static void *reclaim_and_be_canceled(void *arg)
+{
+	int type;
+
+	(void)arg;
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	percpu_reclaim();
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancellation_waits_for_it(void **state)
+{
+	void *result = NULL;
+	pthread_t thread;
+
+	(void)state;
+	cache = plain_cache(cancel_oneself);
+	use_cache(cache);
+	let_happen(note_emptied, "reclaim: pools emptied", 1);
+	assert_int_equal(pthread_create(&thread, NULL, reclaim_and_be_canceled, NULL), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(emptied);
+	assert_int_equal(percpu_objcache_destroy(cache), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +384,7 @@ int main(void)
 		cmocka_unit_test(children_destroy_at_once),
 		cmocka_unit_test(busy_zones_are_reclaimed),
 		cmocka_unit_test(debug_zones_find_no_error),
+		cmocka_unit_test(cancellation_waits_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

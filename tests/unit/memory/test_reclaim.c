@@ -514,6 +514,31 @@ static void kept_regions_are_passed_by(void **state)
 	percpu_region_close(other);
 }
 
+/* Nothing is returned of a region that was opened to read. The call stores nothing to it. */
+static int reclaim_as_reader(void *arg)
+{
+	struct percpu_region *r = NULL;
+
+	test_child_require(percpu_region_open_fd(*(const int *)arg, 0, NULL, &r) == 0, "open");
+	test_child_require(percpu_region_reclaim(r) == 0, "nothing");
+	test_child_require(percpu_region_reclaim(NULL) == 0, "of none");
+	percpu_reclaim();
+	percpu_region_close(r);
+	return 0;
+}
+
+static void readers_reclaim_nothing(void **state)
+{
+	int fd = memfd_create("reclaim", MFD_CLOEXEC);
+	struct percpu_region *r;
+
+	(void)state;
+	assert_int_equal(test_region_new_fd(fd, NULL, &r), 0);
+	test_in_child(reclaim_as_reader, &fd);
+	percpu_region_close(r);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +553,7 @@ int main(void)
 		cmocka_unit_test(children_reclaim_their_own),
 		cmocka_unit_test(killed_processes_lose_nothing),
 		cmocka_unit_test(all_is_exact_beside_it),
+		cmocka_unit_test(readers_reclaim_nothing),
 		cmocka_unit_test(closing_waits_for_it),
 		cmocka_unit_test(children_do_not_wait_for_it),
 		cmocka_unit_test(kept_regions_are_passed_by),
