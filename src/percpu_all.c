@@ -65,6 +65,7 @@
 #include "counts/histogram_index.c"
 #include "counts/histogram_read.c"
 #include "counts/rate.c"
+#include "counts/section.c"
 #include "counts/stats.c"
 #include "counts/stats_read.c"
 #include "counts/turn.c"

@@ -190,6 +190,11 @@ uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask);
 /** Return whether more than half of the room is used, as sequences see it. */
 bool percpu_wbuf_queue_is_filling(const struct percpu_fifo *q, uint64_t mask);
 
+/* section.c */
+
+/** Make what sections need in the process, unless that was done before. Returns 0 or -errno. */
+int percpu_section_prepare(void);
+
 /* The following calls find or create an object at a word of a file, as the public open calls do at
  * a root. The region is shared and has the default geometry. The anchor's word may be NULL: the
  * anchor then chooses it. */

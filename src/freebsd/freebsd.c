@@ -13,15 +13,6 @@
 
 #include "../counts/counts.h"
 
-unsigned percpu_freebsd_curcpu_slow(void)
-{
-	int cpu = percpu_seq_never() ? -1 : percpu_seq_attach()->cpu_id;
-
-	if (cpu < 0)
-		cpu = sched_getcpu();
-	return cpu < 0 ? 0 : (unsigned)cpu;
-}
-
 int percpu_freebsd_ncpus(void)
 {
 	return (int)percpu_status()->possible_cpus;

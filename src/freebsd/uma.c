@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uma.c - zones with UMA's constructors, on top of zone.h, and zpcpu_add_protected(). All zones
- * share one guard for zpcpu_add_protected().
+ * uma.c - zones with UMA's constructors, on top of zone.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +9,7 @@
 
 #include <percpu/freebsd.h>
 
-#include "../rings/rings.h"
+#include "../counts/counts.h"
 
 struct uma_zone {
 	struct percpu_zone *items;
@@ -20,49 +19,6 @@ struct uma_zone {
 	uma_init init;
 	uma_fini fini;
 };
-
-/* The guard of zpcpu_add_protected(), an address in lane 0. The first UMA zone makes it, or the
- * first addition to an item of another zone. It is never freed. Atomic. */
-static void *zpcpu_guard;
-
-/* Lower the guard, which other threads of the parent may have raised. Without that, sequences on
- * those CPUs would never add again. */
-static void lower_guard_in_child(const void *owner)
-{
-	char *const guard = zpcpu_guard;
-	const struct percpu_chunk *k;
-
-	(void)owner;
-	if (guard == NULL)
-		return;
-	k = percpu_chunk_of(guard);
-	for (uint32_t cpu = 0; cpu < k->cpus; cpu++)
-		*(uint32_t *)(void *)(guard + cpu * k->stride) = 0;
-}
-
-static int make_guard(void)
-{
-	struct percpu_region *r;
-	struct percpu_chunk *k;
-	void *word, *none = NULL;
-	int e;
-
-	if (__atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE) != NULL)
-		return 0;
-	e = percpu_region_default(&r);
-	if (e == 0)
-		e = percpu_region_alloc(r, sizeof(uint64_t), sizeof(uint64_t), &word);
-	if (e != 0)
-		return e;
-	k = percpu_chunk_of(word);
-	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t), sizeof(uint64_t));
-	percpu_region_on_fork(r, lower_guard_in_child, NULL);
-	PERCPU_STEP("uma: guard made");
-	if (!__atomic_compare_exchange_n(&zpcpu_guard, &none, word, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED))
-		(void)percpu_region_free(r, word, sizeof(uint64_t));
-	return 0;
-}
 
 /* Set the alignment of a zone. The stride of lanes is 64 bytes more than a multiple of a page, so
  * an item is aligned to at most 64 in every lane. For 128, round the size up to a multiple of 128,
@@ -82,7 +38,7 @@ struct uma_zone *percpu_freebsd_zcreate(const char *name, size_t size, uma_ctor 
 	struct percpu_zone_options o = { .size = sizeof(o) };
 	struct uma_zone *zone;
 
-	if (flags != UMA_ZONE_PCPU || align < 0 || make_guard() != 0)
+	if (flags != UMA_ZONE_PCPU || align < 0 || percpu_section_prepare() != 0)
 		return NULL;
 	zone = malloc(sizeof(*zone));
 	if (zone == NULL)
@@ -191,34 +147,4 @@ int percpu_freebsd_zone_cur(struct uma_zone *zone)
 
 	percpu_zone_stats(zone->items, &s);
 	return (int)s.used;
-}
-
-static __attribute__((noinline)) void add_item_slowly(void *base, int64_t n)
-{
-	struct percpu_chunk *k = percpu_chunk_of(base);
-	struct percpu_local word;
-	void *guard = NULL;
-	int64_t sum;
-
-	if (make_guard() == 0)
-		guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
-	if (guard != NULL) {
-		word = percpu_local_word(base, guard);
-		if (percpu_local_add_return(&word, n, &sum) == 0)
-			return;
-	}
-	/* Without a guard or a fence, add to an atomic lane, where no sequence adds. */
-	percpu_chunk_add_atomic(k, (size_t)((char *)base - k->base), n);
-}
-
-void percpu_freebsd_zpcpu_add(void *base, int64_t n)
-{
-	void *guard = __atomic_load_n(&zpcpu_guard, __ATOMIC_ACQUIRE);
-	int64_t sum;
-	int r = PERCPU_SEQ_SLOW;
-
-	if (percpu_likely(guard != NULL))
-		r = percpu_seq_add_limit(base, guard, PERCPU_STRIDE, n, INT64_MAX, &sum);
-	if (percpu_unlikely(r != 0))
-		add_item_slowly(base, n);
 }

@@ -107,20 +107,20 @@ int main(void)
 #ifdef REFUSED_FETCH_OF_HALF_A_FIELD /* "a counter of 8 bytes" */
 	sum += VNET_PCPUSTAT_FETCH(struct ipstat, ipstat, ips_halves.high);
 #endif
-#ifdef REFUSED_HALF_AN_ADD /* "a counter of 8 bytes" */
-	zpcpu_add_protected(&item->half[0], 1);
+#ifdef REFUSED_SMALL_ADD /* "an integer of 4 or 8 bytes" */
+	zpcpu_add_protected(PERCPU_POINTER(uint16_t *, &item->half[0]), 1);
 #endif
-#ifdef REFUSED_HALF_A_SUB /* "a counter of 8 bytes" */
-	zpcpu_sub_protected(&item->half[0], 1);
+#ifdef REFUSED_SMALL_SUB /* "an integer of 4 or 8 bytes" */
+	zpcpu_sub_protected(PERCPU_POINTER(uint16_t *, &item->half[0]), 1);
 #endif
 	CPU_FOREACH (cpu)
 		sum += zpcpu_get_cpu(item, cpu)->whole[1];
-#ifdef REFUSED_COPY_OF_A_COUNTER
-	sum += *zpcpu_get(private_stat[0]);
-#endif
-#ifdef REFUSED_COPY_OF_A_COUNTER_BY_CAST
-	sum += *(uint64_t *)zpcpu_get(private_stat[0]);
-#endif
+	zpcpu_add_protected(&item->half[0], 2);
+	zpcpu_sub_protected(&item->half[0], 2);
+	sum += zpcpu_get_cpu(item, 0)->half[0];
+	critical_enter();
+	*zpcpu_get(private_stat[0]) += 0;
+	critical_exit();
 #ifdef REFUSED_COPY_OF_A_COUNTER_BY_CPU
 	sum += *(uint64_t *)zpcpu_get_cpu(private_stat[0], 0);
 #endif

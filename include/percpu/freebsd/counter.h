@@ -28,7 +28,8 @@ PERCPU_BEGIN_DECLS
  *
  * FreeBSD has a pointer to uint64_t here. This is another type, because a cell is not the
  * counter: a reset does not clear the cell, and some adds of its CPU go elsewhere. So code
- * that would read or store a cell, above all zpcpu_get(), does not compile. The struct has
+ * that would read or store a cell does not compile, such as zpcpu_get_cpu(). zpcpu_get() of pcpu.h
+ * returns a word for additions in a critical section. The struct has
  * the size of a word, because an item of a zone may be several counters: c + 1 is the one
  * behind c.
  */
@@ -75,15 +76,21 @@ static inline void counter_u64_free(counter_u64_t c)
 		percpu_counter_destroy(percpu_freebsd_counter(c));
 }
 
-PERCPU_INLINE void counter_u64_add(counter_u64_t c, int64_t inc)
+/* The type of what is added. FreeBSD has int64_t. Its first announcement had uint64_t: a source that
+ * repeats that prototype defines this as uint64_t before it includes the header. */
+#ifndef PERCPU_COUNTER_U64_INC
+#define PERCPU_COUNTER_U64_INC int64_t
+#endif
+
+PERCPU_INLINE void counter_u64_add(counter_u64_t c, PERCPU_COUNTER_U64_INC inc)
 {
 	if (percpu_unlikely(percpu_freebsd_early(c) != NULL))
-		percpu_static_counter_add(percpu_freebsd_early(c), inc);
+		percpu_static_counter_add(percpu_freebsd_early(c), (int64_t)inc);
 	else
-		percpu_counter_add(percpu_freebsd_counter(c), inc);
+		percpu_counter_add(percpu_freebsd_counter(c), (int64_t)inc);
 }
 
-/* User space has no critical section, and needs none: an add is one commit. */
+/* Adding needs no critical section: it is one commit. */
 #define counter_enter()                                                                            \
 	do {                                                                                       \
 	} while (0)

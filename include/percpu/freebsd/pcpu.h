@@ -13,6 +13,7 @@
 #define PERCPU_FREEBSD_PCPU_H
 
 #include <percpu/freebsd/uma.h>
+#include <percpu/section.h>
 
 /* Remove macros of another sys/pcpu.h that was included before. One that is included later
  * redefines the macros here, and compilers warn of that. */
@@ -33,14 +34,32 @@
 
 PERCPU_BEGIN_DECLS
 
-PERCPU_API unsigned percpu_freebsd_curcpu_slow(void);
-
-/** Return the number of the current CPU; 0 if it is not known. */
+/** Return the number of the current CPU; 0 if it is not known. In a critical section: the number
+ *  of the CPU whose copies this thread has, also if it runs on another one meanwhile. */
 PERCPU_INLINE unsigned percpu_freebsd_curcpu(void)
 {
+#ifndef PERCPU_LATE
 	const int32_t cpu = percpu_seq_cpu();
 
-	return percpu_likely(cpu >= 0) ? (unsigned)cpu : percpu_freebsd_curcpu_slow();
+	if (percpu_likely(cpu >= 0 && __atomic_load_n(&percpu_section_ever, __ATOMIC_RELAXED) == 0))
+		return (unsigned)cpu;
+#endif
+	return percpu_section_cpu();
+}
+
+/**
+ * Enter or exit a critical section. Inside, the copies of the CPU curcpu are this thread's alone,
+ * and *zpcpu_get(c) of a counter is a word that the end of the section adds to the counter. percpu/
+ * section.h has the rules. Sections nest.
+ */
+static inline void critical_enter(void)
+{
+	percpu_section_enter();
+}
+
+static inline void critical_exit(void)
+{
+	percpu_section_exit();
 }
 
 /** Return how many CPUs there can be: the highest possible number + 1. */
@@ -65,8 +84,30 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 /** Return the copy of a CPU. A counter has no copies, and does not compile. */
 #define zpcpu_get_cpu(base, cpu) PERCPU_FREEBSD_COPY(base, zpcpu_offset_cpu(cpu))
 
-/** Return the copy of the current CPU. The thread may move to another CPU at any moment. */
-#define zpcpu_get(base) PERCPU_FREEBSD_COPY(base, zpcpu_offset())
+/**
+ * Return the copy of the current CPU. Outside of critical sections the thread may move to another
+ * CPU at any moment. Of a counter, in a critical section only: return a word (uint64_t *) of this
+ * section, for plain additions. The section's end adds it to the counter.
+ */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> static inline T *percpu_freebsd_here(T *base)
+{
+	return percpu_freebsd_copy(base, zpcpu_offset());
+}
+static inline uint64_t *percpu_freebsd_here(counter_u64_t counter)
+{
+	return percpu_section_word(counter);
+}
+}
+#define zpcpu_get(base) percpu_freebsd_here(base)
+#else
+#define zpcpu_get(base)                                                                            \
+	__builtin_choose_expr(                                                                     \
+		__builtin_types_compatible_p(__typeof__(base), counter_u64_t),                     \
+		percpu_section_word((void *)(uintptr_t)(base)),                                    \
+		(__typeof__(base))((uintptr_t)(base) + zpcpu_offset()))
+#endif
 
 /* clang-format off */
 /** Store val to a copy, and return the copy's old value: by a load and a store, as in FreeBSD.
@@ -81,35 +122,46 @@ static inline size_t percpu_freebsd_offset(int64_t cpu)
 	zpcpu_replace_cpu(base, val, percpu_freebsd_curcpu())
 /* clang-format on */
 
-PERCPU_API void percpu_freebsd_zpcpu_add(void *base, int64_t n);
-
 /**
- * Add to, or subtract from, the current CPU's copy of an 8-byte integer in an item. No
+ * Add to, or subtract from, the current CPU's copy of an integer of 4 or 8 bytes in an item. No
  * addition is lost, even if the thread is moved to another CPU meanwhile. The sum over the
- * copies of all CPUs is exact if nothing else stores to them. If base points to an object
- * of another size than 8 bytes, a static assertion fails.
+ * copies of all CPUs is exact, also if other threads change the copies in critical sections. If
+ * base points to an object of another size than 4 or 8 bytes, a static assertion fails.
  *
  * Context: any thread, signal handlers, children of fork. In a program without a zone of
  * uma_zcreate() the first addition to an item of a percpu_zone allocates memory, so it must
  * not be in a signal handler.
  * Ordering: none.
- * Progress: bounded. The addition is a sequence. If the sequence was aborted a few times, or
- * the thread cannot run sequences, it is an atomic addition to the copy of the thread's CPU,
- * behind a guard. In a sandbox that allows neither getcpu(2) nor a fence (percpu_fence()), or
- * if a fence times out after a second, such an addition goes to a word beside the copies.
- * The sum of the copies lacks that word. counter_u64_fetch() of the integer's address, cast
- * to counter_u64_t, includes it.
+ * Progress: as percpu_section_add(). In a sandbox that allows neither getcpu(2) nor a fence, an
+ * addition of 8 bytes may go to a word beside the copies. The sum of the copies lacks that word.
+ * counter_u64_fetch() of the integer's address, cast to counter_u64_t, includes it.
  */
 #define zpcpu_add_protected(base, n)                                                               \
-	percpu_freebsd_zpcpu_add((base), PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base))
+	percpu_section_add((base), PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base),           \
+			   sizeof(*(base)))
 #define zpcpu_sub_protected(base, n)                                                               \
-	percpu_freebsd_zpcpu_add((base), -PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base))
+	percpu_section_add((base), -PERCPU_NUMBER(int64_t, n) * PERCPU_ZPCPU_CHECK(base),          \
+			   sizeof(*(base)))
 #define zpcpu_add(base, n) zpcpu_add_protected(base, n)
 #define zpcpu_sub(base, n) zpcpu_sub_protected(base, n)
 
-/** 1 if base points to a number of 8 bytes. Otherwise it does not compile: a counter is not a
- *  number. */
-#define PERCPU_ZPCPU_CHECK(base) PERCPU_NUMBER(int64_t, PERCPU_FREEBSD_WORD(*(base) + 0))
+/* The number 1. Does not compile, and says why, unless base points to an integer of 4 or 8 bytes.
+ * A counter is no integer. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct percpu_freebsd_integer {
+	static_assert(sizeof(T) == 4 || sizeof(T) == 8, "an integer of 4 or 8 bytes");
+	char one;
+};
+template <typename T> percpu_freebsd_integer<T> percpu_freebsd_integer_of(const T &object);
+}
+#define PERCPU_FREEBSD_INTEGER(base) sizeof(percpu_freebsd_integer_of(*(base)))
+#else
+#define PERCPU_FREEBSD_INTEGER(base)                                                               \
+	PERCPU_CHECKED(sizeof(*(base)) == 4 || sizeof(*(base)) == 8, "an integer of 4 or 8 bytes")
+#endif
+#define PERCPU_ZPCPU_CHECK(base)                                                                   \
+	PERCPU_NUMBER(int64_t, PERCPU_FREEBSD_INTEGER(base) + 0 * sizeof(*(base) + 0))
 
 PERCPU_END_DECLS
 

@@ -980,7 +980,7 @@ static int make_both(void *arg)
 	void *item;
 
 	(void)arg;
-	let_happen(make_first, "uma: guard made", 1);
+	let_happen(make_first, "section: guard made", 1);
 	mine = percpu_freebsd_pcpu_zone(8);
 	test_child_require(first != NULL && mine == first, "one zone");
 	item = uma_zalloc(mine, M_WAITOK);

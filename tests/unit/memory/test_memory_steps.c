@@ -290,7 +290,7 @@ static void second_guards_are_given_back(void **state)
 	unsigned before = cells_in_use();
 
 	(void)state;
-	let_happen(create_first, "uma: guard made", 1);
+	let_happen(create_first, "section: guard made", 1);
 	uma_zdestroy(
 		uma_zcreate("second", 8, NULL, NULL, NULL, NULL, UMA_ALIGN_PTR, UMA_ZONE_PCPU));
 	assert_int_equal(times, 0);

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * section.c - sections in the manner of kernels.
+ *
+ * A word of each CPU's lane, the guard, is the number of the thread that has the copies of this CPU;
+ * 0: nobody. The sequence percpu_seq_enter() stores it, on that CPU. Another thread exchanges it for
+ * 0 and fences the CPU. A sequence that had found 0 there is then over: either it has stored its own
+ * number, which the thread sees, or it starts again. Sequences that add to a copy test the guard.
+ *
+ * Each thread has a page. It begins with what the thread's sections have, and a stack of slots: one
+ * that begins a section, and behind it those of the section's counters. A signal handler pushes and
+ * pops above what it finds, so it leaves all as it was, except that it may have taken copies. The
+ * outermost section gives these back.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <percpu/section.h>
+#include <percpu/status.h>
+
+#include "../cpu/debug.h"
+#include "counts.h"
+
+#define SECTION_SLEEP_NS (PERCPU_SECOND / 10000)
+#define SECTION_TRIES 16 /* to fence a CPU, in a sandbox that allows no fence */
+
+struct section_slot {
+	void *counter; /* NULL: begins a section */
+	uint64_t word; /* what the counter is to get; of a beginning: the base before */
+};
+
+/* Relaxed atomic accesses, because a signal handler of the thread may come in between. */
+struct section_page {
+	uint32_t base; /* the innermost section's first slot of a counter; 0: in no section */
+	uint32_t used; /* slots */
+	uint32_t has;  /* the CPU whose copies the thread has, plus 1; or 0 */
+	struct section_slot slot[PERCPU_SECTION_WORDS];
+};
+
+uint32_t percpu_section_ever;
+
+/* The guard, an address in lane 0. It is never freed. Atomic. */
+static char *section_guard;
+
+static pthread_key_t section_key;
+static pthread_once_t section_once = PTHREAD_ONCE_INIT;
+
+static uint32_t section_number_of(const struct section_page *s)
+{
+	return (uint32_t)((uintptr_t)s >> 12);
+}
+
+static uint32_t *section_guard_of(unsigned cpu)
+{
+	return (uint32_t *)(void *)(section_guard + cpu * PERCPU_STRIDE);
+}
+
+/* Free the copies that other threads of the parent had. */
+static void section_mend_in_child(const void *owner)
+{
+	const char *const guard = section_guard;
+	const struct section_page *s = pthread_getspecific(section_key);
+	uint32_t *word;
+
+	(void)owner;
+	if (guard == NULL)
+		return;
+	for (uint32_t cpu = 0; cpu < percpu_chunk_of(guard)->cpus; cpu++) {
+		word = section_guard_of(cpu);
+		if (*word != 0 && (s == NULL || *word != section_number_of(s)))
+			*word = 0;
+	}
+}
+
+int percpu_section_prepare(void)
+{
+	struct percpu_region *r;
+	struct percpu_chunk *k;
+	char *none = NULL;
+	void *word;
+	int e;
+
+	if (__atomic_load_n(&section_guard, __ATOMIC_ACQUIRE) != NULL)
+		return 0;
+	e = percpu_region_default(&r);
+	if (e == 0)
+		e = percpu_region_alloc(r, sizeof(uint64_t), sizeof(uint64_t), &word);
+	if (e != 0)
+		return e;
+	k = percpu_chunk_of(word);
+	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t), sizeof(uint64_t));
+	percpu_region_on_fork(r, section_mend_in_child, NULL);
+	PERCPU_STEP("section: guard made");
+	if (!__atomic_compare_exchange_n(&section_guard, &none, (char *)word, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		(void)percpu_region_free(r, word, sizeof(uint64_t));
+	return 0;
+}
+
+/* The thread's page */
+
+static void give_copies_back(struct section_page *s)
+{
+	const uint32_t has = __atomic_exchange_n(&s->has, 0, __ATOMIC_RELAXED);
+	uint32_t self = section_number_of(s);
+
+	/* By an exchange: a signal handler may just have given them back. */
+	if (has != 0)
+		__atomic_compare_exchange_n(section_guard_of(has - 1), &self, 0, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static void end_of_section_thread(void *arg)
+{
+	struct section_page *s = arg;
+
+	pthread_setspecific(section_key, s); /* libc has cleared it */
+	while (s->base != 0)
+		percpu_section_exit();
+	pthread_setspecific(section_key, NULL);
+	munmap(s, sizeof(*s));
+}
+
+static void create_section_key(void)
+{
+	if (pthread_key_create(&section_key, end_of_section_thread) != 0)
+		percpu_debug_die("a section: the process has no thread-specific key left");
+}
+
+__attribute__((constructor)) static void have_section_key(void)
+{
+	pthread_once(&section_once, create_section_key);
+}
+
+static __attribute__((noinline)) struct section_page *make_section_page(void)
+{
+	const int saved = errno;
+	void *at = MAP_FAILED;
+
+	if (percpu_section_prepare() == 0)
+		at = mmap(NULL, sizeof(struct section_page), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED || pthread_setspecific(section_key, at) != 0)
+		percpu_debug_die("a section: no memory");
+	__atomic_store_n(&percpu_section_ever, 1, __ATOMIC_RELAXED);
+	errno = saved;
+	return at;
+}
+
+static struct section_page *section_page(void)
+{
+	have_section_key();
+	return pthread_getspecific(section_key);
+}
+
+static bool is_inside(const struct section_page *s)
+{
+	return s != NULL && __atomic_load_n(&s->base, __ATOMIC_RELAXED) != 0;
+}
+
+/* The copies of a CPU */
+
+/* Take the copies of a CPU from afar. Returns 0, -EBUSY or -errno of the fence. */
+static int take_copies_of(unsigned cpu, uint32_t self)
+{
+	uint32_t *const word = section_guard_of(cpu), mine = self, found = 0;
+	int e;
+
+	/* What a signal handler finds of its own thread may be what that is just taking. */
+	if (!__atomic_compare_exchange_n(word, &found, self, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED) &&
+	    found != self)
+		return -EBUSY;
+	PERCPU_STEP("section: number stored");
+	e = percpu_barrier_cpu(cpu);
+	PERCPU_STEP("section: fenced");
+	if (e != 0) {
+		if (found == 0)
+			__atomic_compare_exchange_n(word, &mine, 0, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED);
+		return e;
+	}
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE) == self ? 0 : -EBUSY;
+}
+
+/* Take the copies of a CPU, this one's if possible. Returns the CPU, -EBUSY, or -errno if this CPU's
+ * copies are free, but cannot be fenced. */
+static int try_copies(uint32_t self)
+{
+	const unsigned cpus = percpu_chunk_of(section_guard)->cpus;
+	int r = PERCPU_SEQ_SLOW, e = -EBUSY, here;
+	void *lane = NULL;
+
+	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
+		r = percpu_seq_enter(section_guard, PERCPU_STRIDE, self, &lane);
+	if (r == 0)
+		return (int)((size_t)((char *)lane - section_guard) / PERCPU_STRIDE);
+	here = percpu_thread_cpu();
+	for (unsigned i = 0; i < cpus; i++) {
+		const unsigned cpu = ((here > 0 ? (unsigned)here : 0) + i) % cpus;
+		const int found = take_copies_of(cpu, self);
+
+		if (found == 0)
+			return (int)cpu;
+		e = i == 0 ? found : e;
+	}
+	return e;
+}
+
+/* Let the thread have the copies of a CPU. Returns 0, or -errno if there is no way to fence. */
+static int take_copies(struct section_page *s)
+{
+	const uint32_t self = section_number_of(s);
+	uint32_t none = 0;
+	int cpu, refused = 0;
+
+	while (__atomic_load_n(&s->has, __ATOMIC_RELAXED) == 0) {
+		cpu = try_copies(self);
+		if (cpu == -EBUSY) {
+			percpu_futex_sleep(&none, FUTEX_WAIT_PRIVATE, 0, SECTION_SLEEP_NS);
+		} else if (cpu < 0) {
+			if (++refused == SECTION_TRIES)
+				return cpu;
+		} else if (!__atomic_compare_exchange_n(&s->has, &none, (uint32_t)cpu + 1, false,
+							__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			/* A signal handler has taken copies meanwhile. */
+			if (none != (uint32_t)cpu + 1)
+				__atomic_store_n(section_guard_of((unsigned)cpu), 0,
+						 __ATOMIC_RELEASE);
+			break;
+		}
+	}
+	return 0;
+}
+
+static void *copy_of_section(const struct section_page *s, const void *item)
+{
+	return percpu_section_copy(item, __atomic_load_n(&s->has, __ATOMIC_RELAXED) - 1);
+}
+
+unsigned percpu_section_cpu(void)
+{
+	struct section_page *s = section_page();
+	int cpu = percpu_seq_cpu();
+
+	if (is_inside(s)) {
+		if (take_copies(s) != 0)
+			percpu_debug_die("a section: this process can neither fence nor ask for "
+					 "its CPU");
+		return s->has - 1;
+	}
+	if (cpu < 0)
+		cpu = percpu_seq_never() ? -1 : percpu_seq_attach()->cpu_id;
+	if (cpu < 0)
+		cpu = sched_getcpu();
+	return cpu < 0 ? 0 : (unsigned)cpu;
+}
+
+/* Sections */
+
+void percpu_section_enter(void)
+{
+	struct section_page *s = section_page();
+	uint32_t at;
+
+	if (percpu_unlikely(s == NULL))
+		s = make_section_page();
+	at = s->used;
+	if (at == PERCPU_SECTION_WORDS)
+		percpu_debug_die("a section: %d words and nested sections are in use", at);
+	__atomic_store_n(&s->used, at + 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	s->slot[at] = (struct section_slot){ NULL, s->base };
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->base, at + 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void add_to_counter(const struct section_slot *slot)
+{
+	char *const c = slot->counter;
+
+	if (((uintptr_t)c & 1) != 0)
+		percpu_static_counter_add((struct percpu_static_counter *)(void *)(c - 1),
+					  (int64_t)slot->word);
+	else
+		percpu_counter_add((struct percpu_counter *)(void *)c, (int64_t)slot->word);
+}
+
+void percpu_section_exit(void)
+{
+	struct section_page *s = section_page();
+	uint32_t base, before;
+
+	if (!is_inside(s))
+		percpu_debug_die("a section is left that this thread has not entered");
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	base = s->base;
+	for (uint32_t i = base; i < s->used; i++)
+		add_to_counter(&s->slot[i]);
+	before = (uint32_t)s->slot[base - 1].word;
+	__atomic_store_n(&s->base, before, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->used, base - 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (before == 0)
+		give_copies_back(s);
+}
+
+uint64_t *percpu_section_word(void *counter)
+{
+	struct section_page *s = section_page();
+	uint32_t at;
+
+	if (!is_inside(s))
+		percpu_debug_die("the word of a counter is asked for outside of a section");
+	for (uint32_t i = s->base; i < s->used; i++)
+		if (s->slot[i].counter == counter)
+			return &s->slot[i].word;
+	at = s->used;
+	if (at == PERCPU_SECTION_WORDS)
+		percpu_debug_die("a section: %d words and nested sections are in use", at);
+	/* A signal handler uses slots above this one. */
+	__atomic_store_n(&s->used, at + 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	s->slot[at] = (struct section_slot){ counter, 0 };
+	return &s->slot[at].word;
+}
+
+/* Items */
+
+static void add_to_copy(void *copy, int64_t n, size_t size)
+{
+	/* Atomic, for a signal handler that adds to the same copy in its thread's section. */
+	switch (size) {
+	case 1:
+		__atomic_fetch_add((uint8_t *)copy, (uint8_t)n, __ATOMIC_RELAXED);
+		break;
+	case 2:
+		__atomic_fetch_add((uint16_t *)copy, (uint16_t)n, __ATOMIC_RELAXED);
+		break;
+	case 4:
+		__atomic_fetch_add((uint32_t *)copy, (uint32_t)n, __ATOMIC_RELAXED);
+		break;
+	default:
+		__atomic_fetch_add((uint64_t *)copy, (uint64_t)n, __ATOMIC_RELAXED);
+	}
+}
+
+static __attribute__((noinline)) void add_in_section(void *item, int64_t n, size_t size)
+{
+	struct percpu_chunk *k = percpu_chunk_of(item);
+	struct section_page *s;
+
+	percpu_section_enter();
+	s = section_page();
+	if (take_copies(s) == 0)
+		add_to_copy(copy_of_section(s, item), n, size);
+	else if (size == sizeof(uint64_t))
+		percpu_chunk_add_atomic(k, (size_t)((char *)item - k->base), n);
+	else
+		percpu_debug_die("a section: this process can neither fence nor ask for its CPU");
+	percpu_section_exit();
+}
+
+void percpu_section_add(void *item, int64_t n, size_t size)
+{
+	const char *guard = __atomic_load_n(&section_guard, __ATOMIC_ACQUIRE);
+	int r = PERCPU_SEQ_SLOW;
+	int64_t sum;
+
+	if (percpu_likely(guard != NULL && size == sizeof(uint64_t))) {
+		r = percpu_seq_add_limit(item, guard, PERCPU_STRIDE, n, INT64_MAX, &sum);
+		for (int try = 0; percpu_unlikely(r != 0) && percpu_seq_prepare_try(r, try); try++)
+			r = percpu_seq_add_limit(item, guard, PERCPU_STRIDE, n, INT64_MAX, &sum);
+	}
+	if (percpu_unlikely(r != 0))
+		add_in_section(item, n, size);
+}
+
+unsigned percpu_section_cpus(void)
+{
+	return percpu_status()->possible_cpus;
+}
+
+/* In front of an item are the size and the alignment of its cell, in the lane of CPU 0. */
+#define SECTION_HEAD 64
+
+void *percpu_section_alloc(size_t size, size_t align)
+{
+	struct percpu_region *r;
+	struct percpu_chunk *k;
+	void *cell;
+
+	if (size == 0 || size > PERCPU_SECTION_MAX_SIZE || align == 0 || align > SECTION_HEAD ||
+	    (align & (align - 1)) != 0)
+		return NULL;
+	align = align > sizeof(uint64_t) ? align : sizeof(uint64_t);
+	size += align;
+	if (percpu_section_prepare() != 0 || percpu_region_default(&r) != 0 ||
+	    percpu_region_alloc(r, size, align, &cell) != 0)
+		return NULL;
+	k = percpu_chunk_of(cell);
+	percpu_chunk_clear(k, (size_t)((char *)cell - k->base), size, size);
+	((uint32_t *)((uintptr_t)cell + align))[-1] = (uint32_t)align;
+	((uint32_t *)((uintptr_t)cell + align))[-2] = (uint32_t)size;
+	return (char *)cell + align;
+}
+
+void percpu_section_free(void *item)
+{
+	const uint32_t *head = item;
+	struct percpu_region *r;
+
+	if (item != NULL && percpu_region_default(&r) == 0)
+		(void)percpu_region_free(r, (char *)item - head[-1], head[-2]);
+}
