@@ -142,4 +142,6 @@
 #include "freebsd/sysctl.c"
 #include "freebsd/uma.c"
 #include "dragonfly/dragonfly.c"
+#include "netbsd/netbsd.c"
+#include "linux/linux.c"
 #include "calls.c"

@@ -11,6 +11,10 @@
 #ifndef PERCPU_COUNTER_H
 #define PERCPU_COUNTER_H
 
+#ifdef PERCPU_LINUX_PERCPU_COUNTER_H
+#error "percpu/linux/percpu_counter.h was included before, which has Linux's percpu_counter_add()"
+#endif
+
 #include <percpu/region.h>
 #include <percpu/seq.h>
 

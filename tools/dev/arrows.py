@@ -28,6 +28,8 @@ BELOW = {
     "segment": ["cpu", "memory", "counts", "owners"],
     "freebsd": ["cpu", "memory", "rings", "counts", "caches"],
     "dragonfly": ["caches"],
+    "netbsd": ["counts"],
+    "linux": ["cpu", "counts"],
 }
 
 

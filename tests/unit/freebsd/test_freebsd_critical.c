@@ -7,9 +7,9 @@
 #include <percpu/freebsd.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support.h"
