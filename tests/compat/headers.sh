@@ -35,8 +35,8 @@ alone()
 	local compiler=$1 header linked ways=(-UPERCPU_LATE)
 	speak "$2"
 	case $1${PERCPU_TEST_COMPILERS-} in gcc | *all) ways+=(-DPERCPU_LATE) ;; esac
-	for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h \
-		"$src"/include/percpu/{freebsd,dragonfly}/compat/*/*.h \
+	for header in "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h \
+		"$src"/include/percpu/{freebsd,dragonfly,netbsd,linux}/compat/*/*.h \
 		"$src"/include/percpu/arch/{self,generic}.h; do
 		echo "${header##*/}"
 		for linked in "${ways[@]}"; do
@@ -46,13 +46,13 @@ alone()
 	done
 }
 
-# together COMPILER STD: all headers in one unit, but for DragonFly's sf_buf, whose names FreeBSD has
-# for other functions.
+# together COMPILER STD: all headers in one unit, but for DragonFly's sf_buf and Linux's
+# percpu_counter, whose names others have for other functions.
 together()
 {
 	speak "$2"
-	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/}*.h |
-		grep -v dragonfly/sfbuf >all.h
+	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h |
+		grep -Ev "dragonfly/sfbuf|linux/percpu_counter" >all.h
 	"$1" "${strictest[@]}" -O2 "${include[@]}" -include ./all.h -fsyntax-only /dev/null
 }
 
@@ -63,7 +63,7 @@ optimized()
 	local compiler=$1 headers level levels=(-Og -O2)
 	[ "${PERCPU_TEST_COMPILERS-}" != all ] || levels=(-Og -Os -O1 -O2 -O3)
 	speak "$2"
-	for headers in "$src"/include/percpu{,/freebsd,/dragonfly}; do
+	for headers in "$src"/include/percpu{,/freebsd,/netbsd,/linux,/dragonfly}; do
 		printf '#include "%s"\n' "$headers"/*.h >uses.c
 		{
 			echo 'extern const void *const uses[];'

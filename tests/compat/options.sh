@@ -38,9 +38,10 @@ macros()
 		# The C library's headers come first.
 		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint sys/types
 		cat names.h
-		for header in "$src"/include/percpu/{,freebsd/,dragonfly/}*.h; do
-			# Its names are those of FreeBSD's sf_buf.h.
-			[[ $header == */dragonfly/sfbuf.h ]] || echo "#include \"$header\""
+		for header in "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h; do
+			# Their names are those of FreeBSD's sf_buf.h, and of counter.h.
+			[[ $header == */dragonfly/sfbuf.h || $header == */percpu_counter.h ]] ||
+				echo "#include \"$header\""
 		done
 		cat <<-'EOF'
 		static PERCPU_COUNTER_DEFINE(first);

@@ -54,7 +54,7 @@ lint_lengths()
 # Each public function says from where it may be called, what it orders, whether it waits.
 lint_promises()
 {
-	python3 tools/dev/promises.py include/percpu/*.h include/percpu/{freebsd,dragonfly}/*.h
+	python3 tools/dev/promises.py include/percpu/*.h include/percpu/{freebsd,dragonfly,netbsd,linux}/*.h
 }
 
 # Compilers warn of the dropped results that the rule in base.h names.
@@ -73,7 +73,7 @@ lint_bounds()
 lint_sweep()
 {
 	python3 tools/dev/swept.py tests/unswept.txt src/libpercpu.map \
-		include/percpu/*.h include/percpu/{freebsd,dragonfly}/*.h
+		include/percpu/*.h include/percpu/{freebsd,dragonfly,netbsd,linux}/*.h
 }
 
 lint_links()

@@ -95,7 +95,7 @@ template <typename T> static inline T *percpu_freebsd_here(T *base)
 {
 	return percpu_freebsd_copy(base, zpcpu_offset());
 }
-static inline uint64_t *percpu_freebsd_here(counter_u64_t counter)
+inline uint64_t *percpu_freebsd_here(counter_u64_t counter)
 {
 	return percpu_section_word(counter);
 }
@@ -103,10 +103,9 @@ static inline uint64_t *percpu_freebsd_here(counter_u64_t counter)
 #define zpcpu_get(base) percpu_freebsd_here(base)
 #else
 #define zpcpu_get(base)                                                                            \
-	__builtin_choose_expr(                                                                     \
-		__builtin_types_compatible_p(__typeof__(base), counter_u64_t),                     \
-		percpu_section_word((void *)(uintptr_t)(base)),                                    \
-		(__typeof__(base))((uintptr_t)(base) + zpcpu_offset()))
+	__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(base), counter_u64_t),       \
+			      percpu_section_word((void *)(uintptr_t)(base)),                      \
+			      (__typeof__(base))((uintptr_t)(base) + zpcpu_offset()))
 #endif
 
 /* clang-format off */

@@ -46,8 +46,7 @@ static inline void *percpu_linux_first(const volatile void *p)
 /** Allocate an item of that type with a copy for each CPU, of zeros; NULL if there is no memory, or
  *  the size is above PERCPU_SECTION_MAX_SIZE, or the alignment above 64. */
 #define alloc_percpu(type)                                                                         \
-	PERCPU_POINTER(__typeof__(type) *,                                                         \
-		       percpu_section_alloc(sizeof(type), __alignof__(type)))
+	PERCPU_POINTER(__typeof__(type) *, percpu_section_alloc(sizeof(type), __alignof__(type)))
 #define alloc_percpu_gfp(type, gfp) ((void)(gfp), alloc_percpu(type))
 #define __alloc_percpu(size, align) percpu_section_alloc((size), (align))
 
@@ -59,8 +58,8 @@ static inline void free_percpu(void *item)
 
 /** Return the copy of a CPU. */
 #define per_cpu_ptr(p, cpu)                                                                        \
-	PERCPU_POINTER(__typeof__(p), percpu_section_copy(percpu_linux_first(p),                   \
-							  PERCPU_NUMBER(unsigned, cpu)))
+	PERCPU_POINTER(__typeof__(p),                                                              \
+		       percpu_section_copy(percpu_linux_first(p), PERCPU_NUMBER(unsigned, cpu)))
 
 /** Return the copy of the CPU whose copies this thread has; outside of sections that of the CPU it
  *  is on, which it may leave at any moment. */

@@ -91,7 +91,8 @@ void count_ios(struct mount *m, uint64_t *ops, uint64_t *sectors, uint32_t *smal
 	*ops = *sectors = 0;
 	*small = 0;
 	*cpus = 0;
-	for_each_possible_cpu(cpu) {
+	for_each_possible_cpu(cpu)
+	{
 		const struct io_stats *s = per_cpu_ptr(m->io, cpu);
 
 		*ops += s->ops;

@@ -104,7 +104,8 @@ static void variables_have_copies(void **state)
 	(void)state;
 	test_team_start(&team, THREADS, count_in_variables, &rounds);
 	test_team_join(&team);
-	for_each_possible_cpu(cpu) {
+	for_each_possible_cpu(cpu)
+	{
 		sum += per_cpu(hits, cpu);
 		a += per_cpu_ptr(&pairs, cpu)->a;
 		b = (int16_t)(b + per_cpu(pairs, cpu).b);
@@ -141,8 +142,7 @@ static void words_are_read_and_written_in_place(void **state)
 	assert_true(here->a == UINT64_MAX);
 	assert_int_equal(this_cpu_read(p->b), -3);
 	put_cpu_ptr(p);
-	for_each_possible_cpu(cpu)
-		sum += *per_cpu_ptr(word, cpu);
+	for_each_possible_cpu(cpu) sum += *per_cpu_ptr(word, cpu);
 	assert_int_equal(sum, 4);
 	free_percpu(p);
 	free_percpu(word);

@@ -43,8 +43,7 @@ static void statistics_of_a_filter_are_exact(void **state)
 	filter_stats(c.filter, stats);
 	assert_int_equal(stats[FILTER_PASS], THREADS / 2 * (uint64_t)c.rounds);
 	assert_int_equal(stats[FILTER_BLOCK], THREADS / 2 * (uint64_t)c.rounds);
-	assert_int_equal(stats[FILTER_LARGEST],
-			 3000 + (c.rounds < 1000 ? c.rounds - 1 : 999));
+	assert_int_equal(stats[FILTER_LARGEST], 3000 + (c.rounds < 1000 ? c.rounds - 1 : 999));
 	filter_destroy(c.filter);
 }
 
