@@ -119,7 +119,7 @@ int main(void)
 	zpcpu_sub_protected(&item->half[0], 2);
 	sum += zpcpu_get_cpu(item, 0)->half[0];
 	critical_enter();
-	*zpcpu_get(private_stat[0]) += 0;
+	*zpcpu_get(ipstat[0]) += 0;
 	critical_exit();
 #ifdef REFUSED_COPY_OF_A_COUNTER_BY_CPU
 	sum += *(uint64_t *)zpcpu_get_cpu(private_stat[0], 0);
