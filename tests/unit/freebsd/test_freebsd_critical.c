@@ -93,10 +93,8 @@ static void sections_and_calls_are_exact_together(void **state)
 	counter_u64_free(b.c);
 }
 
-/* Two pairs of adds and subs: what one CPU's copy gains may be lost by another's. */
 static void small_fields_wrap_alone(void **state)
 {
-	struct item *item = new_item();
 	uint32_t *four = uma_zalloc_pcpu(pcpu_zone_8, M_WAITOK | M_ZERO), sum[2] = { 0 };
 
 	(void)state;
@@ -109,7 +107,6 @@ static void small_fields_wrap_alone(void **state)
 	assert_int_equal(sum[0], UINT32_MAX);
 	assert_int_equal(sum[1], 7);
 	uma_zfree_pcpu(pcpu_zone_8, four);
-	uma_zfree_pcpu(pcpu_zone_16, item);
 }
 
 static void words_are_added_at_the_end(void **state)
@@ -142,6 +139,21 @@ static void words_are_added_at_the_end(void **state)
 	assert_int_equal(counter_u64_fetch(c[0]), 6);
 	counter_u64_free(c[0]);
 	counter_u64_free(c[1]);
+}
+
+void add_as_announced(counter_u64_t c, uint64_t n);
+void add_as_published(counter_u64_t c, int64_t n);
+
+static void prototypes_of_both_versions_compile(void **state)
+{
+	counter_u64_t c = counter_u64_alloc(M_WAITOK);
+
+	(void)state;
+	add_as_announced(c, UINT64_MAX - 1);
+	add_as_published(c, 5);
+	add_as_published(c, -1);
+	assert_int_equal(counter_u64_fetch(c), 2);
+	counter_u64_free(c);
 }
 
 /* Whether a thread has the copies of a CPU: others get those of another CPU, or wait. */
@@ -397,6 +409,7 @@ int main(void)
 		cmocka_unit_test(sections_and_calls_are_exact_together),
 		cmocka_unit_test(small_fields_wrap_alone),
 		cmocka_unit_test(words_are_added_at_the_end),
+		cmocka_unit_test(prototypes_of_both_versions_compile),
 		cmocka_unit_test(copies_belong_to_one_thread),
 		cmocka_unit_test(children_are_in_the_same_section),
 		cmocka_unit_test(ends_of_threads_end_sections),

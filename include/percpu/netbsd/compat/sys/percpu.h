@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replaces NetBSD's sys/percpu.h for unchanged sources. docs/kernels.md says how compilers find
+/* Replaces NetBSD's sys/percpu.h for unchanged sources. docs/netbsd.md says how compilers find
  * it. */
 #ifndef PERCPU_NETBSD_COMPAT_SYS_PERCPU_H
 #define PERCPU_NETBSD_COMPAT_SYS_PERCPU_H
