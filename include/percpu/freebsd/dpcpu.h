@@ -3,9 +3,10 @@
  * dpcpu.h - FreeBSD's names for per-CPU variables (sys/pcpu.h), on variable.h.
  * freebsd.h does not include it, because it gives the including object an image.
  *
- * User space has no critical_enter(). So DPCPU_PTR(), DPCPU_GET() and DPCPU_SET() use the
- * copy of the CPU on which the thread was when it asked. The thread may be on another CPU
- * when it loads or stores. PERCPU_VARIABLE_ADD() is exact.
+ * In a critical section DPCPU_PTR(), DPCPU_GET() and DPCPU_SET() use the copy that the section has.
+ * Outside they use the copy of the CPU on which the thread was when it asked. The thread may be on
+ * another CPU when it loads or stores. PERCPU_VARIABLE_ADD() is exact, unless a section changes the
+ * same variable.
  */
 #ifndef PERCPU_FREEBSD_DPCPU_H
 #define PERCPU_FREEBSD_DPCPU_H
