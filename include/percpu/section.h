@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * section.h - sections for code that was written for a kernel, where a thread turns preemption off
- * and changes its CPU's copy by plain C. The headers in percpu/freebsd, netbsd and linux use it. New
- * code has critical.h, which costs less and has errors.
+ * section.h - sections for code that was written for a kernel, where a thread turns preemption
+ * off and changes its CPU's copy by plain C. The headers in percpu/freebsd, netbsd and linux use
+ * it. New code has critical.h, which has errors.
  *
  * A section gives its thread two things. The copies of one CPU are this thread's alone, for all
  * items of default regions: percpu_section_cpu() says of which CPU. And a counter of counter.h has

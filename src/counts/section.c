@@ -2,10 +2,11 @@
 /*
  * section.c - sections in the manner of kernels.
  *
- * A word of each CPU's lane, the guard, is the number of the thread that has the copies of this CPU;
- * 0: nobody. The sequence percpu_seq_enter() stores it, on that CPU. Another thread exchanges it for
- * 0 and fences the CPU. A sequence that had found 0 there is then over: either it has stored its own
- * number, which the thread sees, or it starts again. Sequences that add to a copy test the guard.
+ * A word of each CPU's lane, the guard, is the number of the thread that has the copies of this
+ * CPU; 0: nobody. The sequence percpu_seq_enter() stores it, on that CPU. Another thread exchanges
+ * it for 0 and fences the CPU. A sequence that had found 0 there is then over: either it has stored
+ * its own number, which the thread sees, or it starts again. Sequences that add to a copy test the
+ * guard.
  *
  * Each thread has a page. It begins with what the thread's sections have, and a stack of slots: one
  * that begins a section, and behind it those of the section's counters. A signal handler pushes and
@@ -135,6 +136,7 @@ __attribute__((constructor)) static void have_section_key(void)
 	pthread_once(&section_once, create_section_key);
 }
 
+/* Returns NULL if there is no memory. */
 static __attribute__((noinline)) struct section_page *make_section_page(void)
 {
 	const int saved = errno;
@@ -143,8 +145,12 @@ static __attribute__((noinline)) struct section_page *make_section_page(void)
 	if (percpu_section_prepare() == 0)
 		at = mmap(NULL, sizeof(struct section_page), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (at == MAP_FAILED || pthread_setspecific(section_key, at) != 0)
-		percpu_debug_die("a section: no memory");
+	if (at == MAP_FAILED)
+		return NULL;
+	if (pthread_setspecific(section_key, at) != 0) {
+		munmap(at, sizeof(struct section_page));
+		return NULL;
+	}
 	__atomic_store_n(&percpu_section_ever, 1, __ATOMIC_RELAXED);
 	errno = saved;
 	return at;
@@ -186,8 +192,8 @@ static int take_copies_of(unsigned cpu, uint32_t self)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE) == self ? 0 : -EBUSY;
 }
 
-/* Take the copies of a CPU, this one's if possible. Returns the CPU, -EBUSY, or -errno if this CPU's
- * copies are free, but cannot be fenced. */
+/* Take the copies of a CPU, this one's if possible. Returns the CPU, -EBUSY, or -errno if this
+ * CPU's copies are free, but cannot be fenced. */
 static int try_copies(uint32_t self)
 {
 	const unsigned cpus = percpu_chunk_of(section_guard)->cpus;
@@ -268,6 +274,8 @@ void percpu_section_enter(void)
 
 	if (percpu_unlikely(s == NULL))
 		s = make_section_page();
+	if (s == NULL)
+		percpu_debug_die("a section: no memory");
 	at = s->used;
 	if (at == PERCPU_SECTION_WORDS)
 		percpu_debug_die("a section: %d words and nested sections are in use", at);
@@ -353,8 +361,12 @@ static void add_to_copy(void *copy, int64_t n, size_t size)
 static __attribute__((noinline)) void add_in_section(void *item, int64_t n, size_t size)
 {
 	struct percpu_chunk *k = percpu_chunk_of(item);
-	struct section_page *s;
+	struct section_page *s = section_page();
 
+	if (s == NULL && make_section_page() == NULL && size == sizeof(uint64_t)) {
+		percpu_chunk_add_atomic(k, (size_t)((char *)item - k->base), n);
+		return;
+	}
 	percpu_section_enter();
 	s = section_page();
 	if (take_copies(s) == 0)

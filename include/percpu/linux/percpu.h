@@ -71,8 +71,8 @@ static inline void free_percpu(void *item)
 #define get_cpu_ptr(p) (percpu_section_enter(), this_cpu_ptr(p))
 #define put_cpu_ptr(p) ((void)(p), percpu_section_exit())
 
-/* Variables. DEFINE_PER_CPU() may follow "static", and an initializer may follow. All variables of a
- * program or a shared library have 64 KiB together; else their first use prints a sentence and
+/* Variables. DEFINE_PER_CPU() may follow "static", and an initializer may follow. All variables of
+ * a program or a shared library have 64 KiB together; else their first use prints a sentence and
  * aborts, as it does without memory. */
 #define DEFINE_PER_CPU(type, name)                                                                 \
 	__attribute__((__section__("percpu_variables"))) __typeof__(type) name

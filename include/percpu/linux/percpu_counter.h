@@ -11,8 +11,8 @@
  * use its argument. percpu_counter_read() is off by at most this batch for each CPU.
  *
  * What the calls have in common.
- * Context: adds, reads and sums as those of approx.h, not in a signal handler. Init and destroy: any
- * thread, not a signal handler. In a child of fork a counter is the child's own copy.
+ * Context: adds, reads and sums: any thread, signal handlers. Init and destroy: any thread, not a
+ * signal handler. In a child of fork a counter is the child's own copy.
  * Ordering: none for adds; a sum includes the adds that happened before it.
  * Progress: as percpu_approx_add(), percpu_approx_estimate() and percpu_approx_fetch().
  */
@@ -54,7 +54,7 @@ static inline PERCPU_MUST_CHECK int percpu_counter_init(struct percpu_counter *f
 	return e;
 }
 
-/** Free what percpu_counter_init() made. A counter that is not initialized, but 0 bytes, is fine. */
+/** Free what percpu_counter_init() made. A counter that is 0 bytes is fine. */
 static inline void percpu_counter_destroy(struct percpu_counter *fbc)
 {
 	percpu_approx_destroy(fbc->sum);

@@ -171,6 +171,8 @@ static void hold_copies(unsigned i, void *arg)
 	(void)test_pin(0, test_cpu(0));
 	critical_enter();
 	h->cpu = curcpu;
+	critical_enter();
+	critical_exit();
 	__atomic_store_n(&h->has, true, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
@@ -198,6 +200,7 @@ static void copies_belong_to_one_thread(void **state)
 	if (mp_ncpus < 2)
 		test_skip("one CPU");
 	start_holder(&team, &h);
+	zpcpu_add(&item->packets, 0); /* from now on the thread runs sequences */
 	(void)test_pin(0, test_cpu(0));
 	critical_enter();
 	mine = curcpu;
