@@ -18,6 +18,7 @@
 #include <percpu/critical.h>
 #include <percpu/local.h>
 #include <percpu/lwbuf.h>
+#include <percpu/section.h>
 #include <percpu/objcache.h>
 #include <percpu/percpu.h>
 #include <percpu/rate.h>
@@ -99,6 +100,24 @@ static int memory_of_region(int64_t missing)
 		percpu_region_close(r);
 	munmap(o.memory, size);
 	return e;
+}
+
+static int section_item(size_t size, size_t align)
+{
+	void *item = percpu_section_alloc(size, align);
+
+	percpu_section_free(item);
+	return item != NULL ? 0 : -EINVAL;
+}
+
+static int section_align(int64_t align)
+{
+	return section_item(8, (size_t)align);
+}
+
+static int section_size(int64_t size)
+{
+	return section_item((size_t)size, 8);
 }
 
 static int alloc_cell(size_t size, size_t align)
@@ -1266,6 +1285,15 @@ static const struct bound bounds[] = {
 	  AROUND(PERCPU_REGION_ROOTS - 1, 0, 0, -EINVAL) },
 	{ "region.h", "#define PERCPU_REGION_ROOTS", open_at_root, "root",
 	  AROUND(PERCPU_REGION_ROOTS - 1, 0, 0, -EINVAL) },
+
+	{ "section.h", "power of two up to 64", section_align, "align",
+	  OF(32, 64, 128, 0, 0, -EINVAL) },
+	{ "section.h", "power of two up to 64", section_align, "align",
+	  OF(0, 1, 3, -EINVAL, 0, -EINVAL) },
+	{ "section.h", "size is 0 or above PERCPU_SECTION_MAX_SIZE", section_size, "size",
+	  AROUND(PERCPU_SECTION_MAX_SIZE, 0, 0, -EINVAL) },
+	{ "section.h", "#define PERCPU_SECTION_MAX_SIZE", section_size, "size",
+	  AROUND(1, -EINVAL, 0, 0) },
 
 	{ "counter.h", "more counters than fit into a lane: 2^37", array_create, "n",
 	  AROUND(ARRAY, -ENOMEM, -ENOMEM, -EINVAL), .huge = true },
