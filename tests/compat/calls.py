@@ -27,6 +27,7 @@ INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
 INTERNAL |= {"percpu_critical_self", "percpu_critical_thread"}
 INTERNAL |= {"percpu_wbuf_entry_of", "percpu_wbuf_is_valid", "percpu_wbuf_marked"}
 INTERNAL |= {"percpu_wbuf_words"}
+INTERNAL |= {"percpu_critical_self", "percpu_critical_thread", "percpu_section_copy"}
 INTERNAL |= {"percpu_rwlock_try", "percpu_grace_at", "percpu_grace_try", "percpu_participant_cell"}
 
 i64, u64, size, ptr = c.c_int64, c.c_uint64, c.c_size_t, c.c_void_p

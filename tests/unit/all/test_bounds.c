@@ -1286,9 +1286,9 @@ static const struct bound bounds[] = {
 	{ "region.h", "#define PERCPU_REGION_ROOTS", open_at_root, "root",
 	  AROUND(PERCPU_REGION_ROOTS - 1, 0, 0, -EINVAL) },
 
-	{ "section.h", "power of two up to 64", section_align, "align",
+	{ "section.h", "a power of two up to 64", section_align, "align",
 	  OF(32, 64, 128, 0, 0, -EINVAL) },
-	{ "section.h", "power of two up to 64", section_align, "align",
+	{ "section.h", "a power of two up to 64", section_align, "align",
 	  OF(0, 1, 3, -EINVAL, 0, -EINVAL) },
 	{ "section.h", "size is 0 or above PERCPU_SECTION_MAX_SIZE", section_size, "size",
 	  AROUND(PERCPU_SECTION_MAX_SIZE, 0, 0, -EINVAL) },
