@@ -76,8 +76,8 @@ static inline void counter_u64_free(counter_u64_t c)
 		percpu_counter_destroy(percpu_freebsd_counter(c));
 }
 
-/* The type of what is added. FreeBSD has int64_t. Its first announcement had uint64_t: a source that
- * repeats that prototype defines this as uint64_t before it includes the header. */
+/* The type of what is added. FreeBSD has int64_t. Its first announcement had uint64_t: a source
+ * that repeats that prototype defines this as uint64_t before it includes the header. */
 #ifndef PERCPU_COUNTER_U64_INC
 #define PERCPU_COUNTER_U64_INC int64_t
 #endif
