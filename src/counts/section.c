@@ -3,8 +3,8 @@
  * section.c - sections in the manner of kernels.
  *
  * A word of each CPU's lane, the guard, is the number of the thread that has the copies of this
- * CPU; 0: nobody. The sequence percpu_seq_enter() stores it, on that CPU. Another thread exchanges
- * it for 0 and fences the CPU. A sequence that had found 0 there is then over: either it has stored
+ * CPU; 0: nobody. The sequence percpu_seq_enter() stores it, on that CPU, if the next word is 0,
+ * which it always is. Another thread exchanges the guard for 0 and fences the CPU. A sequence that had found 0 there is then over: either it has stored
  * its own number, which the thread sees, or it starts again. Sequences that add to a copy test the
  * guard.
  *
@@ -26,6 +26,7 @@
 #include "counts.h"
 
 #define SECTION_SLEEP_NS (PERCPU_SECOND / 10000)
+#define GUARD_SIZE (2 * sizeof(uint64_t))
 #define SECTION_TRIES 16 /* to fence a CPU, in a sandbox that allows no fence */
 
 struct section_slot {
@@ -49,14 +50,15 @@ static char *section_guard;
 static pthread_key_t section_key;
 static pthread_once_t section_once = PTHREAD_ONCE_INIT;
 
-static uint32_t section_number_of(const struct section_page *s)
+/* Return the number of the page's thread. It is odd, because adds test its low half alone. */
+static uint64_t section_number_of(const struct section_page *s)
 {
-	return (uint32_t)((uintptr_t)s >> 12);
+	return (uintptr_t)s | 1;
 }
 
-static uint32_t *section_guard_of(unsigned cpu)
+static uint64_t *section_guard_of(unsigned cpu)
 {
-	return (uint32_t *)(void *)(section_guard + cpu * PERCPU_STRIDE);
+	return (uint64_t *)(void *)(section_guard + cpu * PERCPU_STRIDE);
 }
 
 /* Free the copies that other threads of the parent had. */
@@ -64,7 +66,7 @@ static void section_mend_in_child(const void *owner)
 {
 	const char *const guard = section_guard;
 	const struct section_page *s = pthread_getspecific(section_key);
-	uint32_t *word;
+	uint64_t *word;
 
 	(void)owner;
 	if (guard == NULL)
@@ -88,16 +90,16 @@ int percpu_section_prepare(void)
 		return 0;
 	e = percpu_region_default(&r);
 	if (e == 0)
-		e = percpu_region_alloc(r, sizeof(uint64_t), sizeof(uint64_t), &word);
+		e = percpu_region_alloc(r, GUARD_SIZE, GUARD_SIZE, &word);
 	if (e != 0)
 		return e;
 	k = percpu_chunk_of(word);
-	percpu_chunk_clear(k, (size_t)((char *)word - k->base), sizeof(uint64_t), sizeof(uint64_t));
+	percpu_chunk_clear(k, (size_t)((char *)word - k->base), GUARD_SIZE, GUARD_SIZE);
 	percpu_region_on_fork(r, section_mend_in_child, NULL);
 	PERCPU_STEP("section: guard made");
 	if (!__atomic_compare_exchange_n(&section_guard, &none, (char *)word, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		(void)percpu_region_free(r, word, sizeof(uint64_t));
+		(void)percpu_region_free(r, word, GUARD_SIZE);
 	return 0;
 }
 
@@ -106,7 +108,7 @@ int percpu_section_prepare(void)
 static void give_copies_back(struct section_page *s)
 {
 	const uint32_t has = __atomic_exchange_n(&s->has, 0, __ATOMIC_RELAXED);
-	uint32_t self = section_number_of(s);
+	uint64_t self = section_number_of(s);
 
 	/* By an exchange: a signal handler may just have given them back. */
 	if (has != 0)
@@ -170,9 +172,9 @@ static bool is_inside(const struct section_page *s)
 /* The copies of a CPU */
 
 /* Take the copies of a CPU from afar. Returns 0, -EBUSY or -errno of the fence. */
-static int take_copies_of(unsigned cpu, uint32_t self)
+static int take_copies_of(unsigned cpu, uint64_t self)
 {
-	uint32_t *const word = section_guard_of(cpu), mine = self, found = 0;
+	uint64_t *const word = section_guard_of(cpu), mine = self, found = 0;
 	int e;
 
 	/* What a signal handler finds of its own thread may be what that is just taking. */
@@ -194,7 +196,7 @@ static int take_copies_of(unsigned cpu, uint32_t self)
 
 /* Take the copies of a CPU, this one's if possible. Returns the CPU, -EBUSY, or -errno if this
  * CPU's copies are free, but cannot be fenced. */
-static int try_copies(uint32_t self)
+static int try_copies(uint64_t self)
 {
 	const unsigned cpus = percpu_chunk_of(section_guard)->cpus;
 	int r = PERCPU_SEQ_SLOW, e = -EBUSY, here;
@@ -219,7 +221,7 @@ static int try_copies(uint32_t self)
 /* Let the thread have the copies of a CPU. Returns 0, or -errno if there is no way to fence. */
 static int take_copies(struct section_page *s)
 {
-	const uint32_t self = section_number_of(s);
+	const uint64_t self = section_number_of(s);
 	uint32_t none = 0;
 	int cpu, refused = 0;
 

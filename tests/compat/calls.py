@@ -24,7 +24,6 @@ INTERNAL = {"percpu_counter_array_commit", "percpu_stats_words2", "percpu_wbuf_a
 INTERNAL |= {"percpu_extrema_observe_as", "percpu_extrema_order"}
 INTERNAL |= {"percpu_histogram_bits", "percpu_histogram_cell", "percpu_histogram_index"}
 INTERNAL |= {"percpu_approx_highest", "percpu_approx_try", "percpu_ref_count"}
-INTERNAL |= {"percpu_critical_self", "percpu_critical_thread"}
 INTERNAL |= {"percpu_wbuf_entry_of", "percpu_wbuf_is_valid", "percpu_wbuf_marked"}
 INTERNAL |= {"percpu_wbuf_words"}
 INTERNAL |= {"percpu_critical_self", "percpu_critical_thread", "percpu_section_copy"}
