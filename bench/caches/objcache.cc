@@ -319,6 +319,21 @@ static void print(const results &r)
 		     session_name("mimalloc"), session_name("tcmalloc") });
 }
 
+static void print_memory_of_all(report &all)
+{
+	static cache mine(nullptr, memory_size);
+	std::vector<allocator> list = {
+		{ OBJCACHE, [] { return mine.get(); }, [](void *obj) { mine.put(obj); } },
+		{ GLIBC, [] { return malloc(memory_size); }, free },
+	};
+
+	for (auto &a : allocators)
+		if (a.release)
+			list.push_back(
+				{ a.name, [&a] { return a.allocate(memory_size); }, a.release });
+	print_memory(all, list);
+}
+
 static void add_aims(report &all)
 {
 	const results &r = all.rows;
@@ -366,6 +381,7 @@ int main(int argc, char **argv)
 	all.run();
 	print(all.rows);
 	print_ways(all.rows);
+	print_memory_of_all(all);
 	add_aims(all);
 	all.print_sections();
 	return all.finish();

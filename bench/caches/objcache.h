@@ -3,11 +3,13 @@
  * objcache.h - shared by the parts of the benchmark of object caches.
  *
  * objcache.cc measures caches beside allocators, and runs and prints everything.
- * objcache_ways.cc measures the library's design beside alternatives.
+ * objcache_ways.cc measures the library's design beside alternatives, objcache_memory.cc what
+ * caches keep for many threads.
  */
 #ifndef BENCH_OBJCACHE_H
 #define BENCH_OBJCACHE_H
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -66,5 +68,15 @@ template <class C> void run(benchmark::State &state, C &c, unsigned batch)
 
 void register_ways();
 void print_ways(const results &r);
+
+/* What gives objects of memory_size bytes. */
+struct allocator {
+	const char *name;
+	std::function<void *()> get;
+	std::function<void(void *)> put;
+};
+constexpr size_t memory_size = 512;
+
+void print_memory(report &all, const std::vector<allocator> &allocators);
 
 #endif

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slides.cc - the tables of the 2016 slides on restartable sequences, row by row, beside our
- * figures: increments, and the CPU number.
+ * slides.cc - the 2016 slides on restartable sequences: each way to increment a counter.
+ * slides_cpu.cc reads the CPU number, slides_published.cc prints the tables of the slides beside
+ * our figures.
  *
  * usage: slides [--json FILE] [--benchmark_...]
  */
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstdio>
 
 #include "../cells.h"
+#include "slides.h"
 
-#define PLAIN "global volatile inc"
 #define STATIC PLAIN ", static variable"
 #define WORK "the work alone"
 
@@ -142,76 +141,6 @@ struct global_mutex : on_words {
 	}
 };
 
-/* Measure reading the CPU number. As in the slides, each way has its own loop, and an empty loop
- * is measured for comparison. */
-template <class F> static void measure_cpu_number(const char *name, F number)
-{
-	measure_call(std::string("CPU number: ") + name, number);
-}
-
-#ifdef __x86_64__
-/* Return the CPU. The kernel keeps CPU and node in the limit of a segment: __CPUNODE_SEG. */
-static unsigned lsl_cpu()
-{
-	unsigned limit;
-
-	__asm__ volatile("lsl %1, %0" : "=r"(limit) : "r"(0x7b) : "cc");
-	return limit & 0xfff;
-}
-#endif
-
-static void register_cpu_number()
-{
-	measure_cpu_number("empty loop", [] { return 0u; });
-	measure_cpu_number("rseq area",
-			   [] { return (unsigned)*(volatile int32_t *)&percpu_self->cpu_id; });
-#ifdef __x86_64__
-	measure_cpu_number("lsl", lsl_cpu);
-#endif
-	/* getcpu(), as glibc's sched_getcpu() reads the rseq area. */
-	measure_cpu_number("vDSO getcpu", [] {
-		unsigned cpu = 0;
-
-		getcpu(&cpu, nullptr);
-		return cpu;
-	});
-	measure_cpu_number("system call", [] {
-		unsigned cpu = 0;
-
-		syscall(SYS_getcpu, &cpu, nullptr, nullptr);
-		return cpu;
-	});
-}
-
-static void print_slides(const results &r)
-{
-	static const struct {
-		const char *name, *one, *eight;
-		const char *ours;
-	} published[] = {
-		{ "global volatile inc (baseline)", "2.3", "", PLAIN },
-		{ "per-CPU rseq inc", "2.1", "2.6", ADD },
-		{ "per-CPU rseq lock, cmpxchg", "3.0", "3.4", "per-CPU rseq lock, cmpxchg" },
-		{ "per-CPU rseq spinlock", "4.9", "5.2", "per-CPU rseq spinlock" },
-		{ "per-CPU atomic inc", "6.2", "6.9", LOCKED },
-		{ "per-CPU atomic cmpxchg", "10.0", "11.6", "per-CPU atomic cmpxchg" },
-		{ "global atomic inc", "6.2", "134", "global atomic inc" },
-		{ "global atomic cmpxchg", "10.0", "356", "global atomic cmpxchg" },
-		{ "global pthread mutex", "19.2", "993", "global pthread mutex" },
-	};
-
-	printf("\nRestartable sequences, 2016 slides: counter increment, ns, "
-	       "CPU time per thread\n"
-	       "Published: Xeon E5-2630 v3. Here: median (best); 8 threads share %zu CPUs.\n\n"
-	       "%-31s%8s%6s  %-15s%-15s%-15s%s\n",
-	       usable_cpus().size(), "", "publ. 1", "8", "here 1", "2", "8", "lost");
-	for (auto &p : published)
-		printf("%-31s%8s%6s  %-15s%-15s%-15s%s\n", p.name, p.one, p.eight,
-		       median_best(r.find(p.ours, 1)).c_str(),
-		       median_best(r.find(p.ours, 2)).c_str(),
-		       median_best(r.find(p.ours, 8)).c_str(), worst_loss(r, p.ours).c_str());
-}
-
 /* Print when a plain increment takes less than an add: docs/measurements.md. */
 static void print_plain(const results &r)
 {
@@ -240,22 +169,6 @@ static void print_plain(const results &r)
 	print_table(lines);
 }
 
-static void print_cpu_number(const results &r)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} published[] = {
-		{ "empty loop", 0.8 },	 { "rseq area", 0.8 },	  { "lsl", 13.0 },
-		{ "vDSO getcpu", 16.6 }, { "system call", 53.9 },
-	};
-
-	printf("\nThe CPU number, 2016 slides, ns\n\n%-24s%8s  %s\n", "", "publ.", "here");
-	for (auto &p : published)
-		printf("%-24s%8.1f  %s\n", p.name, p.ns,
-		       median_best(r.find(std::string("CPU number: ") + p.name)).c_str());
-}
-
 int main(int argc, char **argv)
 {
 	const std::vector<int> threads = { 1, 2, 8 };
@@ -266,13 +179,13 @@ int main(int argc, char **argv)
 	must(percpu_region_alloc(on_counters::region, 64, 64, &lock_cell), "a lock");
 	measure<global_volatile>(PLAIN, threads);
 	measure<counter_add>(ADD, threads);
-	measure<seq_cmpxchg>("per-CPU rseq lock, cmpxchg", threads);
-	measure<seq_spinlock>("per-CPU rseq spinlock", threads);
+	measure<seq_cmpxchg>(SEQ_CMPXCHG, threads);
+	measure<seq_spinlock>(SEQ_SPINLOCK, threads);
 	measure<percpu_atomic>(LOCKED, threads);
-	measure<percpu_cmpxchg>("per-CPU atomic cmpxchg", threads);
-	measure<global_atomic>("global atomic inc", threads);
-	measure<global_cmpxchg>("global atomic cmpxchg", threads);
-	measure<global_mutex>("global pthread mutex", threads);
+	measure<percpu_cmpxchg>(CPU_CMPXCHG, threads);
+	measure<global_atomic>(GLOBAL_ATOMIC, threads);
+	measure<global_cmpxchg>(GLOBAL_CMPXCHG, threads);
+	measure<global_mutex>(GLOBAL_MUTEX, threads);
 	measure<static_volatile>(STATIC);
 	measure<global_volatile, in_turn>(PLAIN IN_TURN);
 	measure<counter_add, in_turn>(ADD IN_TURN);
@@ -285,10 +198,10 @@ int main(int argc, char **argv)
 #else
 	all.skip(LIBRSEQ, "pkg-config found no librseq");
 #endif
-	register_cpu_number();
+	register_cpu_number(all);
 	fprintf(stderr, "slides: measuring, for about a minute ...\n");
 	all.run();
-	print_slides(all.rows);
+	print_increments(all);
 	print_rows(all.rows, "Beside them", { UNPROTECTED, LIBRSEQ });
 	print_plain(all.rows);
 	print_cpu_number(all.rows);

@@ -265,6 +265,21 @@ static void print_puts(const results &r, int64_t discarded)
 		       100 * double(discarded) / double(emitted));
 }
 
+/* Print the pair of the 2016 slides, and ours. Debian's lttng-ust uses no sequences. */
+static void print_slides(const results &r)
+{
+	const std::string ours = row_name(PUT, false, 16), theirs = row_name(LTTNG, false, 16);
+	std::vector<std::vector<std::string>> lines = {
+		{ "ns per event", "without", "with", "ratio" },
+		{ "2016 slides, LTTng-UST, i7-5600U", "109", "90", text("%.2f", 90.0 / 109) },
+		{ "here, " LTTNG " and a ring, 16 bytes", median_best(r.find(theirs)),
+		  median_best(r.find(ours)), ratio_text(r.ratio(ours, 1, theirs, 1)) },
+	};
+
+	printf("\nAn event without restartable sequences, and with them\n\n");
+	print_table(lines);
+}
+
 static void print_reader(const results &r)
 {
 	std::vector<std::vector<std::string>> lines = { { "", "8 bytes", "16", "64", "256" } };
@@ -364,6 +379,7 @@ int main(int argc, char **argv)
 	measure_reader(READ_SHARED, true, 0);
 	all.run();
 	print_puts(all.rows, why.empty() ? peer.discarded() : -1);
+	print_slides(all.rows);
 	print_reader(all.rows);
 	if (why.empty())
 		peer.stop();

@@ -7,8 +7,6 @@
 
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include <percpu/ring.h>
-
 #include "ring_lttng_events.h"
 
 #include "ring_lttng.h"
