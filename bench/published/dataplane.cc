@@ -5,7 +5,9 @@
  * about 1000 cycles. As published, the CPU may count while it runs the logic. In a fenced
  * setting, it waits for either to be done, which shows latencies.
  *
- * usage: dataplane [--full] [--json FILE] [--benchmark_...]
+ * usage: dataplane [--full] [--quick] [--json FILE] [--benchmark_...]
+ *
+ * --benchmark_filter takes names of settings, "delay", and names of calls that read.
  */
 #include <algorithm>
 #include <cmath>
@@ -25,6 +27,9 @@ static const setting settings[] = {
 	{ "4 threads per CPU", 1024, 2, 4, false, false, false },
 	{ "fenced", 1024, 2, 1, true, false, true },
 	{ "fenced, 16 counters", 1024, 8, 1, true, false, true },
+	{ "no affinity", 1024, 2, 1, true, false, false, ANYWHERE },
+	{ "one large flow", 1024, 2, 1, true, false, false, ONE_FLOW },
+	{ "vectors of 32", 1024, 2, 1, true, false, false, AT_HOME, 32 },
 };
 
 /* Published core cycles per update of a counter: Cascade Lake with 4 and 20 cores, and BCM2711
@@ -35,6 +40,7 @@ static const struct {
 	{ NOTHING, "", "", "" },
 	{ UNSYNCHRONIZED, "27", "273", "26" },
 	{ "shared, spinlock", "436", "8236", "36" },
+	{ TICKET_LOCK, "", "", "" },
 	{ "shared, atomics", "56", "626", "85" },
 	{ BUFFERED, "18", "18", "24" },
 	{ BUFFERED_INLINED, "", "", "" },
@@ -59,6 +65,9 @@ static double cycles_at(const row &r, double share)
 	return v[size_t(double(v.size() - 1) * share)] * cycles_per_ns();
 }
 
+static const char *const flows_text[] = { "", ", each on all cores",
+					  ", but all packets are of one" };
+
 static void print_setting(report &all, const setting &s)
 {
 	std::vector<std::vector<std::string>> lines = {
@@ -79,9 +88,12 @@ static void print_setting(report &all, const setting &s)
 				  text("%.0f %%", cycles / budget * 100), loss(r) });
 		all.add_figure(r->name, cycles, "TSC cycles per update");
 	}
-	printf("\n%s: %zu flows, %u counters per packet, %s, %u %s threads%s\n\n", s.name, s.flows,
-	       2 * s.fields, s.apart ? "updated at two points" : "updated together", s.workers(),
-	       s.pinned ? "pinned" : "unpinned",
+	printf("\n%s: %zu flows%s, %u counters per packet, %s, %u %s threads%s\n\n", s.name,
+	       s.flows, flows_text[s.how], 2 * s.fields,
+	       s.vector > 1 ? "the global ones updated once per vector" :
+	       s.apart	    ? "updated at two points" :
+			      "updated together",
+	       s.workers(), s.pinned ? "pinned" : "unpinned",
 	       s.fenced ? "; counting does not overlap with logic" : "");
 	print_table(lines);
 }
@@ -131,16 +143,22 @@ int main(int argc, char **argv)
 	report all("dataplane", argc, argv);
 	bool exact = true;
 
-	fprintf(stderr, "dataplane: measuring, for about %d minutes ...\n", full ? 10 : 5);
+	const unsigned rounds = full ? 1600 : quick ? 100 : 800;
+
+	fprintf(stderr, "dataplane: measuring, up to %u minutes ...\n", 1 + rounds / 100);
 	printf("\nCycles of the TSC, %.2f GHz, per update of a counter: what counting adds to the\n"
 	       "logic of a packet, about 1000 cycles; median of the rounds. Per core is per thread.\n",
 	       cycles_per_ns());
 	for (auto &s : settings) {
-		exact = measure(all, s, full ? 1600 : 800) && exact;
+		if (!all.is_wanted(s.name))
+			continue;
+		exact = measure(all, s, rounds) && exact;
 		print_setting(all, s);
 		fflush(stdout);
 		add_aims(all, s);
 	}
+	if (all.is_wanted("delay"))
+		measure_delays(all);
 	register_reads(all);
 	all.run();
 	print_reads(all.rows);

@@ -4,7 +4,8 @@
  *
  * dataplane.cc has the settings, the tables and the aims. dataplane_run.cc lets workers process
  * packets and takes the time; dataplane_published.cc counts in the published ways and
- * dataplane_ours.cc in ours, both by the loop below; dataplane_read.cc measures snapshots.
+ * dataplane_ours.cc in ours, both by the loops below; dataplane_read.cc measures snapshots, and
+ * dataplane_delay.cc how late a reader sees an add.
  */
 #ifndef BENCH_DATAPLANE_H
 #define BENCH_DATAPLANE_H
@@ -19,6 +20,7 @@
 #include <percpu/stats.h>
 
 #include "../report.h"
+#include "flows.h"
 
 /* Zeroed words, on pages of their own; huge pages if they fit, as in large regions. */
 class words
@@ -55,6 +57,8 @@ struct setting {
 	bool pinned;
 	bool apart;  /* the logic counts in the two objects at two places */
 	bool fenced; /* the CPU may not count while it runs the next packet's logic */
+	spread how = AT_HOME;
+	unsigned vector = 1; /* packets that are counted by one update of the global object */
 
 	unsigned workers() const
 	{
@@ -97,6 +101,7 @@ void add_ours(contenders &all, const setting &s);
 /* Names that are used in several files. */
 #define NOTHING "no counting"
 #define UNSYNCHRONIZED "shared, no synchronization"
+#define TICKET_LOCK "shared, ticket lock"
 #define BUFFERED "shared, buffered"
 #define BUFFERED_INLINED "shared, buffered, inlined"
 #define PER_CORE "per core"
@@ -122,6 +127,12 @@ double cycles_per_ns();
 void register_reads(report &all);
 void print_reads(const results &r);
 
+/* Measure how late a reader on another CPU sees an add. */
+void measure_delays(report &all);
+
+/* Set the logic so that two halves take the time of a packet. */
+void calibrate(bool fenced);
+
 /* Run half of a packet's domain logic: about 500 cycles. All rows have the same code. If fenced,
  * it overlaps with nothing. */
 uint64_t logic(uint64_t x, bool fenced);
@@ -130,15 +141,15 @@ uint64_t logic(uint64_t x, bool fenced);
  * core, and may be called from anywhere, finds its own counters by it. */
 extern __thread unsigned lcore_id;
 
-/* The numbers that a packet adds to an object. */
+/* The numbers that packets add to an object. */
 template <unsigned K> struct amounts {
 	uint64_t n[K];
 
-	explicit amounts(uint64_t size)
+	amounts(uint64_t packets, uint64_t size)
 	{
 		for (unsigned k = 0; k < K; k++)
-			n[k] = k;
-		n[0] = 1;
+			n[k] = k * packets;
+		n[0] = packets;
 		n[1] = size;
 	}
 };
@@ -146,17 +157,18 @@ template <unsigned K> struct amounts {
 /* As published, a program counts by calling a function of its statistics. C counts n:
  * global(worker, n), flow(worker, i, n), or both(worker, i, n). */
 template <class C, unsigned K> struct statistics_of {
-	__attribute__((noinline)) static void global(C &c, unsigned w, uint64_t size)
+	__attribute__((noinline)) static void global(C &c, unsigned w, uint64_t packets,
+						     uint64_t size)
 	{
-		c.global(w, amounts<K>(size).n);
+		c.global(w, amounts<K>(packets, size).n);
 	}
 	__attribute__((noinline)) static void flow(C &c, unsigned w, size_t i, uint64_t size)
 	{
-		c.flow(w, i, amounts<K>(size).n);
+		c.flow(w, i, amounts<K>(1, size).n);
 	}
 	__attribute__((noinline)) static void both(C &c, unsigned w, size_t i, uint64_t size)
 	{
-		c.both(w, i, amounts<K>(size).n);
+		c.both(w, i, amounts<K>(1, size).n);
 	}
 };
 
@@ -174,9 +186,9 @@ template <unsigned K> struct nothing {
 };
 
 template <unsigned K> struct statistics_of<nothing<K>, K> {
-	static void global(nothing<K> &, unsigned, uint64_t size)
+	static void global(nothing<K> &, unsigned, uint64_t packets, uint64_t size)
 	{
-		__asm__ volatile("" : : "r"(size));
+		__asm__ volatile("" : : "r"(packets), "r"(size));
 	}
 	static void flow(nothing<K> &, unsigned, size_t i, uint64_t size)
 	{
@@ -193,30 +205,50 @@ template <class C, unsigned K> void process_with(C &c, const setting &s, work &w
 {
 	using statistics = statistics_of<C, K>;
 
-	const size_t own = w.flows / w.workers;
 	const bool apart = s.apart, fenced = s.fenced;
+	const spread how = s.how;
 	uint64_t x = w.state, size;
 	const unsigned me = w.worker;
+	size_t flow;
 
 	for (size_t i = 0; i < packets; i++) {
-		/* Each flow belongs to a worker, but one packet in 1000 is of another worker's
-		 * flow. */
-		unsigned home = (w.packets + i) % 1000 != 999 ? me : (me + 1) % w.workers;
-		size_t flow;
-
 		x = logic(x, fenced);
 		size = 64 + (x >> 20) % 1024;
 		w.bytes += size;
-		if (apart) {
-			statistics::global(c, me, size);
-			x = logic(x, fenced);
-			flow = ((x >> 32) * own >> 32) * w.workers + home;
+		if (apart)
+			statistics::global(c, me, 1, size);
+		x = logic(x, fenced);
+		flow = flow_of(how, me, w.workers, w.flows, w.packets + i, x);
+		if (apart)
 			statistics::flow(c, me, flow, size);
-		} else {
-			x = logic(x, fenced);
-			flow = ((x >> 32) * own >> 32) * w.workers + home;
+		else
 			statistics::both(c, me, flow, size);
+	}
+	w.state = x;
+	w.packets += packets;
+}
+
+/* The same, of packets that come in vectors: the global object is updated once for all of one. */
+template <class C, unsigned K> void process_vectors(C &c, const setting &s, work &w, size_t packets)
+{
+	using statistics = statistics_of<C, K>;
+
+	uint64_t x = w.state, size, together;
+	const unsigned me = w.worker, vector = s.vector;
+
+	for (size_t i = 0; i < packets; i += vector) {
+		together = 0;
+		for (unsigned k = 0; k < vector; k++) {
+			x = logic(x, s.fenced);
+			size = 64 + (x >> 20) % 1024;
+			together += size;
+			x = logic(x, s.fenced);
+			statistics::flow(
+				c, me, flow_of(s.how, me, w.workers, w.flows, w.packets + i + k, x),
+				size);
 		}
+		statistics::global(c, me, vector, together);
+		w.bytes += together;
 	}
 	w.state = x;
 	w.packets += packets;
@@ -231,7 +263,10 @@ template <template <unsigned> class C, unsigned K> class row_of : public contend
 
 	void process(work &w, size_t packets) override
 	{
-		process_with<C<K>, K>(c, s, w, packets);
+		if (s.vector > 1)
+			process_vectors<C<K>, K>(c, s, w, packets);
+		else
+			process_with<C<K>, K>(c, s, w, packets);
 	}
 
 	void totals(sums &global, sums &flows) override

@@ -2,9 +2,8 @@
 /* dataplane_published.cc - the rows of the published table, and one that does not count. */
 #include <stdarg.h>
 
-#include <atomic>
-
 #include "dataplane.h"
+#include "dataplane_locks.h"
 
 /* The barrier makes the compiler add in memory, at once. */
 static inline void add(uint64_t *cell, uint64_t n)
@@ -12,32 +11,6 @@ static inline void add(uint64_t *cell, uint64_t n)
 	*cell += n;
 	__asm__ volatile("" : "+m"(*cell));
 }
-
-class spinlock
-{
-      public:
-	bool try_lock()
-	{
-		return !taken.exchange(true, std::memory_order_acquire);
-	}
-	void lock()
-	{
-		while (!try_lock())
-			while (taken.load(std::memory_order_relaxed))
-#ifdef __x86_64__
-				__builtin_ia32_pause();
-#else
-				;
-#endif
-	}
-	void unlock()
-	{
-		taken.store(false, std::memory_order_release);
-	}
-
-      private:
-	std::atomic<bool> taken{ false };
-};
 
 static void sum_up(const uint64_t *global, const uint64_t *flow, size_t flows, unsigned fields,
 		   sums &g, sums &f)
@@ -99,8 +72,8 @@ template <unsigned K> struct shared {
 	}
 };
 
-template <unsigned K> struct shared_spinlock : shared<K> {
-	alignas(64) spinlock lock;
+template <unsigned K, class L> struct shared_locked : shared<K> {
+	alignas(64) L lock;
 
 	using shared<K>::shared;
 	void global(unsigned w, const uint64_t *n)
@@ -122,6 +95,9 @@ template <unsigned K> struct shared_spinlock : shared<K> {
 		lock.unlock();
 	}
 };
+
+template <unsigned K> using shared_spinlock = shared_locked<K, spinlock>;
+template <unsigned K> using shared_ticket_lock = shared_locked<K, ticket_lock>;
 
 template <unsigned K> struct shared_atomic : shared<K> {
 	using shared<K>::shared;
@@ -419,6 +395,7 @@ void add_published(contenders &all, const setting &s)
 	add_row<nothing>(all, NOTHING, s);
 	add_row<shared>(all, UNSYNCHRONIZED, s);
 	add_row<shared_spinlock>(all, "shared, spinlock", s);
+	add_row<shared_ticket_lock>(all, TICKET_LOCK, s);
 	add_row<shared_atomic>(all, "shared, atomics", s);
 	add_row<shared_buffered_call>(all, BUFFERED, s);
 	add_row<shared_buffered>(all, BUFFERED_INLINED, s);

@@ -96,8 +96,7 @@ __attribute__((noinline)) uint64_t logic(uint64_t x, bool fenced)
 	return x;
 }
 
-/* Set steps so that two halves take the time of a packet. */
-static void calibrate(bool fenced)
+void calibrate(bool fenced)
 {
 	double best = 1e9;
 	uint64_t x = 1;
