@@ -111,6 +111,7 @@ bench()
 	[ -n "${1-}" ] || { usage >&2; exit 2; }
 	require "${for_bench[@]}"
 	case $1 in
+	counter9) mapfile -t wanted < <(missing "${peers_of_counter9[@]}") ;;
 	objcache) mapfile -t wanted < <(missing "${peers_of_objcache[@]}") ;;
 	grace | rwlock) mapfile -t wanted < <(missing "${peers_of_grace[@]}") ;;
 	ring) mapfile -t wanted < <(missing "${peers_of_ring[@]}") ;;

@@ -48,6 +48,7 @@ peers_of_ring=(
 	'has_lib lttng-ust liblttng-ust-dev' 'have lttng lttng-tools'
 	'have babeltrace2 babeltrace2'
 )
+peers_of_counter9=('exists /usr/include/perfmon/pfmlib.h libpfm4-dev')
 peers_of_grace=('has_lib liburcu-memb liburcu-dev')
 peers_of_values=('has_lib prometheus-cpp-core prometheus-cpp-dev')
 peers_of_segment=(
@@ -57,7 +58,7 @@ peers_of_segment=(
 # What widens the tests: other machines, another libc, DPDK, a server.
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
-	"${for_prefork[@]}"
+	"${for_prefork[@]}" "${peers_of_counter9[@]}"
 	'have spin spin' 'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
 	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev' 'have node nodejs'
 )
