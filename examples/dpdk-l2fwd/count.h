@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * count.h - count one packet, in each of the compared ways. All arguments but the packet are
+ * count.h - count packets, in each of the compared ways. All arguments but the packet are
  * constants or loop invariants of the caller.
  */
 #ifndef COUNT_H
@@ -15,6 +15,14 @@
 ALWAYS_INLINE void add_plain(uint64_t *word, uint64_t n)
 {
 	__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+ALWAYS_INLINE void tally_add(struct tally *to, const struct tally *t)
+{
+	to->packets += t->packets;
+	to->bytes += t->bytes;
+	to->wire_bytes += t->wire_bytes;
+	to->segments += t->segments;
 }
 
 ALWAYS_INLINE void add_atomic(uint64_t *word, uint64_t n)
@@ -45,12 +53,18 @@ ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, u
 	case COUNT_OURS:
 	case COUNT_OURS_ADDS:
 	case COUNT_OURS_WHOLE:
+	case COUNT_OURS_BURST:
 		add_groups(PERCPU_STATS_OF(p->stats), port, words, n, group);
 		break;
 	case COUNT_ATOMIC:
 		slot = (uint64_t *)&p->shared[port];
 		for (unsigned i = 0; i < n; i++)
 			add_atomic(&slot[i], words[i]);
+		break;
+	case COUNT_RACY:
+		slot = (uint64_t *)&p->shared[port];
+		for (unsigned i = 0; i < n; i++)
+			add_plain(&slot[i], words[i]);
 		break;
 	default:
 		break;
@@ -62,7 +76,7 @@ ALWAYS_INLINE void count(const struct places *p, enum way way, unsigned group, u
 	do {                                                                                       \
 		if ((way) == COUNT_LCORE)                                                          \
 			add_plain(&(p)->lcores[lcore][port].field, (n));                           \
-		else if ((way) == COUNT_ATOMIC)                                                    \
+		else if ((way) == COUNT_ATOMIC || (way) == COUNT_RACY)                             \
 			add_atomic(&(p)->shared[port].field, (n));                                 \
 		else if ((way) != COUNT_NONE)                                                      \
 			PERCPU_STATS_ADD((p)->stats, port, field, (int64_t)(n));                   \

@@ -40,10 +40,9 @@ static int place_lcores(unsigned lcores, char *text, size_t size)
 
 static int start_eal(const struct options *o)
 {
-	char lcores[256], devices[PORTS][64];
-	char *args[] = { "l2fwd",	   "--no-shconf", "--no-huge", "--no-pci",
-			 "--no-telemetry", "-m",	  "64",	       "--log-level=error",
-			 lcores,	   devices[0],	  devices[1],  NULL };
+	char lcores[256], devices[PORTS][64], telemetry[128] = "--no-telemetry";
+	char *args[] = { "l2fwd", "--no-shconf",       "--no-huge", "--no-pci", telemetry,  "-m",
+			 "64",	  "--log-level=error", lcores,	    devices[0], devices[1], NULL };
 
 	for (unsigned i = 0; i < PORTS; i++)
 		if (strcmp(o->device, "null") == 0)
@@ -51,6 +50,11 @@ static int start_eal(const struct options *o)
 				 FRAME);
 		else
 			snprintf(devices[i], sizeof(devices[i]), "--vdev=net_ring%u", i);
+	if (o->telemetry) {
+		snprintf(telemetry, sizeof(telemetry), "--file-prefix=%s", o->telemetry);
+		if (telemetry_open())
+			return -1;
+	}
 	if (place_lcores(o->lcores, lcores, sizeof(lcores)))
 		return -1;
 	if (rte_eal_init((int)(sizeof(args) / sizeof(args[0])) - 1, args) < 0) {

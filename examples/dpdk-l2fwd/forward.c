@@ -27,22 +27,36 @@ ALWAYS_INLINE void swap_addresses(struct rte_mbuf *m)
 	h->src_addr = to;
 }
 
+/* Count packets in each scope. */
+ALWAYS_INLINE void count_tally(const struct work *w, const struct worker *self, unsigned port,
+			       enum way way, unsigned scopes, unsigned group, const struct tally *t)
+{
+	const struct tally all[SCOPES] = { *t, *t, *t, *t };
+
+	count(&w->places, way, group, self->queue, port, (const uint64_t *)all,
+	      scopes * TALLY_WORDS);
+}
+
 /* Forward a burst of packets from a port, in one way of counting. */
 ALWAYS_INLINE void forward_burst(const struct work *w, struct worker *self, unsigned port,
 				 enum way way, unsigned scopes, unsigned group)
 {
 	struct rte_mbuf *burst[BURST];
 	uint16_t n = rte_eth_rx_burst((uint16_t)port, self->queue, burst, BURST), sent;
+	struct tally sum = { 0 };
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct tally one = { 1, burst[i]->pkt_len, burst[i]->pkt_len + WIRE_OVERHEAD,
 				     burst[i]->nb_segs };
-		struct tally all[SCOPES] = { one, one, one, one };
 
 		swap_addresses(burst[i]);
-		count(&w->places, way, group, self->queue, port, (const uint64_t *)all,
-		      scopes * TALLY_WORDS);
+		if (way == COUNT_OURS_BURST)
+			tally_add(&sum, &one);
+		else
+			count_tally(w, self, port, way, scopes, group, &one);
 	}
+	if (way == COUNT_OURS_BURST && n > 0)
+		count_tally(w, self, port, way, scopes, group, &sum);
 	self->handled[port] += n;
 	sent = rte_eth_tx_burst((uint16_t)(port ^ 1), self->queue, burst, n);
 	if (sent == n)
@@ -52,26 +66,42 @@ ALWAYS_INLINE void forward_burst(const struct work *w, struct worker *self, unsi
 	rte_pktmbuf_free_bulk(burst + sent, (unsigned)(n - sent));
 }
 
+/* Wait while an lcore is ahead of its rate. It sleeps for a millisecond, and then catches up. */
+static void pace(const struct work *w, const struct worker *self, double begin)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while ((double)(self->handled[0] + self->handled[1]) > w->rate * (now() - begin) &&
+	       !__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
+		nanosleep(&pause, NULL);
+}
+
 ALWAYS_INLINE void forward(const struct work *w, struct worker *self, enum way way, unsigned scopes,
 			   unsigned group)
 {
-	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
+	const double begin = now();
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
 		for (unsigned port = 0; port < PORTS; port++)
 			forward_burst(w, self, port, way, scopes, group);
+		if (w->rate > 0)
+			pace(w, self, begin);
+	}
 }
 
 /* Each way has its own loop, so that no packet pays for the choice. */
-ALWAYS_INLINE void forward_ours(const struct work *w, struct worker *self, unsigned scopes)
+ALWAYS_INLINE void forward_ours(const struct work *w, struct worker *self, enum way way,
+				unsigned scopes)
 {
 	switch (percpu_stats_commit_words(PERCPU_STATS_OF(w->places.stats))) {
 	case 2:
-		forward(w, self, COUNT_OURS, scopes, 2);
+		forward(w, self, way, scopes, 2);
 		break;
 	case 4:
-		forward(w, self, COUNT_OURS, scopes, 4);
+		forward(w, self, way, scopes, 4);
 		break;
 	default:
-		forward(w, self, COUNT_OURS, scopes, scopes == 1 ? TALLY_WORDS : 8);
+		forward(w, self, way, scopes, scopes == 1 ? TALLY_WORDS : 8);
 	}
 }
 
@@ -82,7 +112,10 @@ ALWAYS_INLINE void forward_way(const struct work *w, struct worker *self, unsign
 		forward(w, self, COUNT_LCORE, scopes, 0);
 		break;
 	case COUNT_OURS:
-		forward_ours(w, self, scopes);
+		forward_ours(w, self, COUNT_OURS, scopes);
+		break;
+	case COUNT_OURS_BURST:
+		forward_ours(w, self, COUNT_OURS_BURST, scopes);
 		break;
 	case COUNT_OURS_ADDS:
 		forward(w, self, COUNT_OURS_ADDS, scopes, 1);
@@ -92,6 +125,9 @@ ALWAYS_INLINE void forward_way(const struct work *w, struct worker *self, unsign
 		break;
 	case COUNT_ATOMIC:
 		forward(w, self, COUNT_ATOMIC, scopes, 0);
+		break;
+	case COUNT_RACY:
+		forward(w, self, COUNT_RACY, scopes, 0);
 		break;
 	default:
 		forward(w, self, COUNT_NONE, scopes, 0);
@@ -112,12 +148,14 @@ static int lcore_main(void *arg)
 	struct worker *self = &w->workers[rte_lcore_id()];
 
 	self->queue = (uint16_t)rte_lcore_id();
+	self->elapsed = now();
 	self->seconds = cpu_time();
 	if (w->scopes == 1)
 		forward_way(w, self, 1);
 	else
 		forward_way(w, self, SCOPES);
 	self->seconds = cpu_time() - self->seconds;
+	self->elapsed = now() - self->elapsed;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  *	forward.c	an lcore's work on a packet, and the control thread
  *	count.h		  each way to count one
  *	run.c		one run: start, stop, check
+ *	telemetry.c	DPDK's own clients that read the counters
  *	compare.c	runs of each way in turn, and a table
  *	reader.c	another process that reads the counters
  */
@@ -43,7 +44,9 @@ enum way {
 	COUNT_OURS,	  /* as few commits as this CPU's vectors allow */
 	COUNT_OURS_ADDS,  /* a commit per counter */
 	COUNT_OURS_WHOLE, /* PERCPU_STATS_WHOLE: one commit, any CPU */
+	COUNT_OURS_BURST, /* as COUNT_OURS, but once for all packets of a burst */
 	COUNT_ATOMIC,	  /* one word per counter, for all */
+	COUNT_RACY,	  /* the same, by plain adds, which lose packets */
 	WAYS,
 };
 
@@ -53,10 +56,12 @@ struct options {
 	unsigned scopes; /* 1 or SCOPES; 0 to compare both */
 	unsigned lcores;
 	double seconds;	    /* 0: not given */
+	double rate;	    /* packets per second of all lcores; 0: as many as they can */
 	const char *device; /* a driver of DPDK */
 	const char *path;   /* of the region; if given, it stays */
 	const char *read;   /* the region of another process */
 	bool snapshot;
+	const char *telemetry; /* the file prefix of DPDK's telemetry, if wanted */
 };
 
 /* l2fwd.c */
@@ -80,6 +85,7 @@ struct worker {
 	uint64_t handled[PORTS];
 	uint64_t dropped[PORTS];
 	double seconds; /* of CPU time: waiting for a CPU is not the way's cost */
+	double elapsed;
 };
 
 /* Where packets are counted in this run. */
@@ -93,6 +99,7 @@ struct work {
 	struct worker workers[MOST_LCORES];
 	struct places places;
 	double seconds;
+	double rate; /* packets per second of an lcore; 0: as many as it can */
 	uint64_t polls;
 	enum way way;
 	unsigned scopes;
@@ -105,14 +112,22 @@ int forward_all(struct work *w, unsigned lcores);
 /* run.c */
 
 struct result {
-	double mpps; /* of all lcores */
+	double mpps;  /* of all lcores: per second of CPU time, or, at a rate, of real time */
+	double share; /* of its CPU that an lcore uses, on average */
+	double lost;  /* of the packets; 0 but for COUNT_RACY */
 	struct port ports[PORTS];
 };
 
-/* Returns an exit status: EXIT_WRONG if the counts are not exact. */
+/* Returns an exit status: EXIT_WRONG if the counts are not exact, but for COUNT_RACY. */
 int run_once(const struct options *o, enum way way, unsigned scopes, double seconds,
 	     struct result *ret);
 void port_print(unsigned number, const struct port *port);
+
+/* Read what the present run has counted, from any thread. Returns -ENOENT if none runs. */
+int run_counts(struct port *out);
+
+/* telemetry.c: before the EAL starts. Returns 0, or -1 after printing why. */
+int telemetry_open(void);
 
 /* compare.c, reader.c: return an exit status. */
 int compare(const struct options *o);

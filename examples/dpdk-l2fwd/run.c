@@ -3,7 +3,9 @@
  * run.c - one run in one way of counting: make a new file with counters that start at 0,
  * forward, and compare the counts with what the lcores handled, to the packet.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +20,14 @@ struct run {
 	struct work work;
 };
 
+/* The run that other threads may read. */
+static pthread_mutex_t present_lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct run *present;
+
 static bool is_ours(enum way way)
 {
-	return way == COUNT_OURS || way == COUNT_OURS_ADDS || way == COUNT_OURS_WHOLE;
+	return way == COUNT_OURS || way == COUNT_OURS_ADDS || way == COUNT_OURS_WHOLE ||
+	       way == COUNT_OURS_BURST;
 }
 
 static int run_open(const struct options *o, struct run *run)
@@ -101,13 +108,31 @@ static int counted(const struct run *run, struct port *out)
 	memset(out, 0, PORTS * sizeof(*out));
 	if (is_ours(run->work.way))
 		return PERCPU_STATS_FETCH(run->ports, 0, PORTS, out);
-	if (run->work.way == COUNT_ATOMIC)
+	if (run->work.way == COUNT_ATOMIC || run->work.way == COUNT_RACY)
 		memcpy(out, p->shared, PORTS * sizeof(*out));
 	else
 		for (unsigned l = 0; l <= MOST_LCORES; l++)
 			for (unsigned i = 0; i < PORTS * PORT_WORDS; i++)
 				words[i] += ((const uint64_t *)&p->lcores[l])[i];
 	return 0;
+}
+
+static void set_present(const struct run *run)
+{
+	pthread_mutex_lock(&present_lock);
+	present = run;
+	pthread_mutex_unlock(&present_lock);
+}
+
+int run_counts(struct port *out)
+{
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&present_lock);
+	if (present)
+		err = counted(present, out);
+	pthread_mutex_unlock(&present_lock);
+	return err;
 }
 
 void port_print(unsigned number, const struct port *port)
@@ -124,7 +149,8 @@ void port_print(unsigned number, const struct port *port)
 
 static int check(const struct run *run, const struct port *right, const struct port *got)
 {
-	if (run->work.way == COUNT_NONE || memcmp(right, got, PORTS * sizeof(*got)) == 0)
+	if (run->work.way == COUNT_NONE || run->work.way == COUNT_RACY ||
+	    memcmp(right, got, PORTS * sizeof(*got)) == 0)
 		return EXIT_OK;
 	complain("%s counted wrong:", way_name(run->work.way));
 	for (unsigned port = 0; port < PORTS; port++) {
@@ -136,13 +162,36 @@ static int check(const struct run *run, const struct port *right, const struct p
 	return EXIT_WRONG;
 }
 
+/* Compute what a run took. */
+static void measure(const struct work *w, unsigned lcores, const struct port *right,
+		    struct result *ret)
+{
+	uint64_t handled = 0, seen = 0;
+	const struct worker *l;
+	double packets;
+
+	ret->mpps = ret->share = 0;
+	for (unsigned i = 0; i < lcores; i++) {
+		l = &w->workers[i];
+		packets = (double)(l->handled[0] + l->handled[1]);
+		if (l->seconds <= 0 || l->elapsed <= 0)
+			continue;
+		ret->mpps += packets / (w->rate > 0 ? l->elapsed : l->seconds) / 1e6;
+		ret->share += l->seconds / l->elapsed / lcores;
+	}
+	for (unsigned port = 0; port < PORTS; port++) {
+		handled += right[port].scope[0].packets;
+		seen += ret->ports[port].scope[0].packets;
+	}
+	ret->lost = handled > 0 ? (double)(handled - seen) / (double)handled : 0;
+}
+
 int run_once(const struct options *o, enum way way, unsigned scopes, double seconds,
 	     struct result *ret)
 {
 	struct run *run = aligned_alloc(64, (sizeof(*run) + 63) / 64 * 64);
 	struct port right[PORTS];
-	struct worker *w;
-	int status = EXIT_CANNOT;
+	int status = EXIT_CANNOT, failed = -1;
 
 	if (!run) {
 		complain("no memory");
@@ -152,7 +201,13 @@ int run_once(const struct options *o, enum way way, unsigned scopes, double seco
 	run->work.way = way;
 	run->work.scopes = scopes;
 	run->work.seconds = seconds;
-	if (run_open(o, run) == 0 && forward_all(&run->work, o->lcores) == 0) {
+	run->work.rate = o->rate / o->lcores;
+	if (run_open(o, run) == 0) {
+		set_present(run);
+		failed = forward_all(&run->work, o->lcores);
+		set_present(NULL);
+	}
+	if (failed == 0) {
 		handled(&run->work, right);
 		if (counted(run, ret->ports) == 0)
 			status = check(run, right, ret->ports);
@@ -160,12 +215,7 @@ int run_once(const struct options *o, enum way way, unsigned scopes, double seco
 			complain("cannot read what was counted");
 		if (way == COUNT_NONE)
 			memcpy(ret->ports, right, sizeof(right));
-		ret->mpps = 0;
-		for (unsigned i = 0; i < o->lcores; i++) {
-			w = &run->work.workers[i];
-			for (unsigned port = 0; port < PORTS && w->seconds > 0; port++)
-				ret->mpps += (double)w->handled[port] / w->seconds / 1e6;
-		}
+		measure(&run->work, o->lcores, right, ret);
 	}
 	run_close(o, run);
 	return status;

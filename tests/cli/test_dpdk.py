@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: MIT
 """test_dpdk.py L2FWD | --skip WHY - DPDK's lcores count, another process reads.
 
-Each way of counting is exact, on both devices; totals that another process reads never go back and
-are consistent; bad input has an error message. Speaks TAP.
+Each way of counting but the racy one is exact, on both devices; totals that another process reads,
+or a client of DPDK's telemetry, never go back and are consistent; bad input has an error message.
+Speaks TAP.
 """
 
+import glob
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -118,7 +122,7 @@ def words_of_a_commit(work):
 def each_way(_):
     """Every way counts every packet once, on both devices."""
     for device in ("ring", "null"):
-        for way in ("none", "lcore", "ours", "ours-adds", "ours-whole", "atomic"):
+        for way in ("none", "lcore", "ours", "ours-adds", "ours-whole", "ours-burst", "atomic"):
             for counters in ("4", "16"):
                 status, out, err = run(
                     *("-c", way, "-n", counters, "-d", device, "-l", "2", "-s", "0.1")
@@ -154,12 +158,109 @@ def outside_adds(work):
     watch(work, "ours-adds", "16")
 
 
+def outside_bursts(work):
+    """With a commit per burst, totals are as exact, and all of a burst is counted at once."""
+    _, snapshots = watch(work, "ours-burst", "4")
+    for _, scopes, _, _ in snapshots:
+        if words_of_a_commit(work) == 4:
+            check_scope(scopes[0])
+
+
+def racy(_):
+    """Plain adds of all lcores to one word lose packets, or not; that is no error."""
+    status, out, err = run("-c", "racy", "-n", "4", "-l", "2", "-s", "0.2")
+    equal((status, err), (0, ""))
+    lost = re.search(r"^lost: ([\d.]+) % of the packets$", out, re.MULTILINE)
+    assert lost and 0 <= float(lost[1]) < 100, out
+
+
+def rows_of(out):
+    """Return the rows of a table: way, counters, Mpps, share of the CPUs, ratio, loss."""
+    row = r"^([a-z-]+) +(\d+) +([\d.]+) +([\d.]+) % +([\d.]+) +([\d.]+) %$"
+    return [(r[0], *map(float, r[1:])) for r in re.findall(row, out, re.MULTILINE)]
+
+
 def table(_):
-    """All ways in turn; the table has them all."""
+    """All ways in turn; the table has them all, and only one of them loses packets."""
     status, out, err = run("-c", "all", "-l", "2", "-s", "0.2")
     equal((status, err), (0, ""))
-    for way, rows in (("none", 1), ("lcore", 2), ("ours-whole", 1), ("atomic", 2)):
-        equal(len(re.findall(rf"^{way} +\d+ +[\d.]+ +[\d.]+$", out, re.MULTILINE)), rows)
+    found = rows_of(out)
+    ways = [row[0] for row in found]
+    for way, rows in (("none", 1), ("lcore", 2), ("ours-whole", 1), ("ours-burst", 2), ("racy", 2)):
+        equal((way, ways.count(way)), (way, rows))
+    for row in found:
+        assert row[0] == "racy" or row[5] == 0, out
+
+
+def fixed_rate(_):
+    """At a low rate lcores forward no more than that, and sleep."""
+    status, out, err = run("-c", "all", "-n", "4", "-l", "2", "-s", "2", "--rate", "0.1")
+    equal((status, err), (0, ""))
+    assert "94 %" in out, out
+    for row in rows_of(out):
+        assert row[2] <= 0.2 and row[3] < 100, out
+    equal(len(rows_of(out)), 7)
+
+
+def ask(connection, command):
+    """Return what DPDK's telemetry answers."""
+    connection.send(command.encode())
+    return json.loads(connection.recv(16384))[command.partition(",")[0]]
+
+
+def await_socket(work, process):
+    """Return a connection to the telemetry of a process, as dpdk-telemetry.py makes it."""
+    end = time.monotonic() + 30
+    while not (found := glob.glob(f"{work}/**/dpdk_telemetry.v2", recursive=True)):
+        assert process.poll() is None and time.monotonic() < end, "no socket"
+        time.sleep(0.02)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(30)
+    connection.connect(found[0])
+    equal(json.loads(connection.recv(1024))["pid"], process.pid)
+    return connection
+
+
+def telemetry_of(work, way, counters, names):
+    """Ask a running l2fwd for the counts of a port until they have grown; compare them."""
+    with subprocess.Popen(
+        command("-c", way, "-n", counters, "-l", "2", "-s", "90", "--telemetry", "test"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "RUNTIME_DIRECTORY": work},
+    ) as p:
+        try:
+            with await_socket(work, p) as connection:
+                equal(ask(connection, "/l2fwd/ports"), [0, 1])
+                seen = [{"packets": 0, "polls": 0}]
+                while len(seen) < 5:
+                    now = ask(connection, "/l2fwd/port,1")
+                    assert p.poll() is None
+                    if not now or now["packets"] == seen[-1]["packets"]:
+                        time.sleep(0.02)
+                        continue
+                    assert all(now[k] >= n for k, n in seen[-1].items()), f"{now} after {seen[-1]}"
+                    equal(sorted(now), sorted(names))
+                    seen.append(now)
+                for wrong in ("", ",2", ",x", ",1x", ",-1"):
+                    equal((wrong, ask(connection, f"/l2fwd/port{wrong}")), (wrong, None))
+            p.send_signal(signal.SIGINT)
+            out, err = p.communicate(timeout=30)
+        finally:
+            p.kill()
+    equal((p.returncode, err), (0, ""))
+    equal(glob.glob(f"{work}/**/dpdk_telemetry.v2", recursive=True), [])
+    last = ports(out)[1]
+    assert last[1][0][0] >= seen[-1]["packets"] and last[3][0] >= seen[-1]["polls"], out
+
+
+def telemetry(work):
+    """A client of DPDK's telemetry sees the counts, of whichever way."""
+    names = ["packets", "bytes", "wire_bytes", "segments"]
+    more = [f"{scope}_{name}" for scope in ("vlan", "class", "tenant") for name in names]
+    telemetry_of(work, "ours", "4", [*names, "drops", "polls"])
+    telemetry_of(work, "lcore", "16", [*names, *more, "drops", "polls"])
 
 
 def bad_input(work):
@@ -175,6 +276,9 @@ def bad_input(work):
         (("-s", "1s"), "wants a number"),
         (("-l", "17"), "wants a number"),
         (("-d", "wire"), "ring or null"),
+        (("-r", "0"), "wants a number"),
+        (("--telemetry", "a/b"), "file prefix"),
+        (("--telemetry", "x", "--read", text), "no --read"),
         (("-o", text), "-o wants"),
         (("-c", "lcore", "-o", text), "-o wants"),
         (("--snapshot",), "is for --read"),
@@ -191,7 +295,18 @@ def bad_input(work):
         assert words in err, f"{args}: {err}"
 
 
-TESTS = [each_way, outside, outside_whole, outside_adds, table, bad_input]
+TESTS = [
+    each_way,
+    outside,
+    outside_whole,
+    outside_adds,
+    outside_bursts,
+    racy,
+    table,
+    fixed_rate,
+    telemetry,
+    bad_input,
+]
 
 
 def main():
