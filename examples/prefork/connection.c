@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -45,14 +44,6 @@ static const int kernel_keeps = 128 << 10;
 
 static LIST_HEAD(, connection) connections = LIST_HEAD_INITIALIZER(connections);
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void close_connection(struct connection *c)
 {
 	int fd = event_get_fd(c->readable);
@@ -80,7 +71,7 @@ static int on_begin(http_parser *p)
 {
 	struct connection *c = p->data;
 
-	c->began = now();
+	c->began = metrics_clock();
 	c->path_size = 0;
 	return 0;
 }
@@ -151,7 +142,7 @@ static void begin_answer(struct connection *c)
 	metrics_request();
 	c->in_flight = true;
 	make_answer(c);
-	metrics_answer(a->status, now() - c->began, a->head_size + a->body_size);
+	metrics_answer(a->status, metrics_clock() - c->began, a->head_size + a->body_size);
 }
 
 static void end_answer(struct connection *c)

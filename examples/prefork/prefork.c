@@ -3,7 +3,8 @@
  * prefork.c - an HTTP server of several processes, which counts in a segment: this is the
  * master, which starts the workers, replaces those that die, and ends them.
  *
- *	prefork [-p PORT] [-w WORKERS] SEGMENT		serve on 127.0.0.1, until SIGTERM
+ *	prefork [-p PORT] [-w WORKERS] [-n] SEGMENT	serve on 127.0.0.1, until SIGTERM; with -n
+ *							no request is counted, to compare
  *	prefork -r SEGMENT [PID]			print the counts
  */
 #include <errno.h>
@@ -139,7 +140,7 @@ static int print(uint32_t pid)
 
 static int usage(void)
 {
-	fputs("usage: prefork [-p PORT] [-w WORKERS] SEGMENT\n"
+	fputs("usage: prefork [-p PORT] [-w WORKERS] [-n] SEGMENT\n"
 	      "       prefork -r SEGMENT [PID]\n",
 	      stderr);
 	return 2;
@@ -151,13 +152,15 @@ int main(int argc, char **argv)
 	bool to_read = false;
 	int option, status = 1, listener;
 
-	while ((option = getopt(argc, argv, "p:w:r")) != -1) {
+	while ((option = getopt(argc, argv, "p:w:rn")) != -1) {
 		if (option == 'p')
 			port = strtoul(optarg, NULL, 10);
 		else if (option == 'w')
 			workers = strtoul(optarg, NULL, 10);
 		else if (option == 'r')
 			to_read = true;
+		else if (option == 'n')
+			metrics_off();
 		else
 			return usage();
 	}

@@ -14,6 +14,9 @@
 int metrics_open(const char *path, bool to_count);
 void metrics_close(void);
 
+/** Count no requests, and do not look at the clock for them: to see what that costs. */
+void metrics_off(void);
+
 /** Count a start of the master. */
 void metrics_started(void);
 
@@ -22,6 +25,9 @@ void metrics_restarted(void);
 
 /** Let a worker join the owners. Returns 0 or -errno. */
 int metrics_joined(void);
+
+/** Return the time in nanoseconds; 0 if no requests are counted. */
+uint64_t metrics_clock(void);
 
 /* Count a request that has come. */
 void metrics_request(void);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_prefork.py PREFORK LOAD - the server of the example, and all its counts.
+"""test_prefork.py PREFORK LOAD LATENCY - the server of the example, and all its counts.
 
 Its answers, byte by byte and in parts; kills of its processes; and load by wrk, which counts, too.
 Speaks TAP.
@@ -17,7 +17,7 @@ import time
 
 import tap
 
-PREFORK, LOAD = map(os.path.abspath, sys.argv[1:3])
+PREFORK, LOAD, LATENCY = map(os.path.abspath, sys.argv[1:4])
 GET = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 HELLO = b"Hello from a worker.\n"
 LARGE = 4 << 20
@@ -27,9 +27,9 @@ LARGE_ANSWER = LARGE + 94
 class Server:
     """prefork with few workers, and a segment in that directory."""
 
-    def __init__(self, directory, workers=2):
+    def __init__(self, directory, workers=2, *more):
         self.segment = os.path.join(directory, "segment")
-        command = [PREFORK, "-p", "0", "-w", str(workers), self.segment]
+        command = [PREFORK, "-p", "0", "-w", str(workers), *more, self.segment]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().rpartition(":")[2])
 
@@ -130,6 +130,16 @@ def answers(directory):
         server.await_counts([4, 1, 3, 1, total, 9, 0, 0, 1])
         server.end()
         equal(server.counts(), [4, 1, 3, 1, total, 9, 0, 0, 1])
+
+
+def answers_that_are_not_counted(directory):
+    """With -n the answers are the same, and no request is counted."""
+    with Server(directory, 1, "-n") as server, server.connect() as c:
+        for _ in range(3):
+            c.sendall(GET)
+            equal(receive(c)[2], HELLO)
+        server.end()
+        equal(server.counts(), [0, 0, 0, 0, 0, 0, 0, 0, 1])
 
 
 def requests_in_parts_and_at_once(directory):
@@ -240,6 +250,26 @@ def large_answers_under_load(_):
     return load("--seconds", "3", "--kills", "20", "--large")
 
 
+def latencies_with_and_without_counting(_):
+    """The table has both servers, and ratios."""
+    if not shutil.which("wrk"):
+        return "no wrk"
+    r = subprocess.run(
+        [LATENCY, PREFORK, "--rounds", "2", "--seconds", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    equal((r.returncode, r.stderr), (0, ""))
+    for name in ("mean", "P99", "CPU"):
+        row = re.search(
+            rf"^{name} +([\d.]+) +([\d.]+) +([\d.]+) \[([\d.]+), ([\d.]+)\]", r.stdout, re.MULTILINE
+        )
+        assert row and all(float(n) > 0 for n in row.groups()), r.stdout
+    return None
+
+
 def bad_input(directory):
     """Each mistake has an error message."""
     text = os.path.join(directory, "text")
@@ -259,6 +289,7 @@ def bad_input(directory):
 def main():
     tests = [
         answers,
+        answers_that_are_not_counted,
         requests_in_parts_and_at_once,
         large_answers,
         what_a_killed_worker_had_in_flight_goes,
@@ -268,6 +299,7 @@ def main():
         counts_agree_with_those_of_wrk,
         counts_go_on_when_it_is_started_again,
         large_answers_under_load,
+        latencies_with_and_without_counting,
     ]
     tap.run(tests)
 
