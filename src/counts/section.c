@@ -26,7 +26,7 @@
 #include "counts.h"
 
 #define SECTION_SLEEP_NS (PERCPU_SECOND / 10000)
-#define GUARD_SIZE (2 * sizeof(uint64_t))
+#define SECTION_GUARD_SIZE (2 * sizeof(uint64_t))
 #define SECTION_TRIES 16 /* to fence a CPU, in a sandbox that allows no fence */
 
 struct section_slot {
@@ -90,16 +90,17 @@ int percpu_section_prepare(void)
 		return 0;
 	e = percpu_region_default(&r);
 	if (e == 0)
-		e = percpu_region_alloc(r, GUARD_SIZE, GUARD_SIZE, &word);
+		e = percpu_region_alloc(r, SECTION_GUARD_SIZE, SECTION_GUARD_SIZE, &word);
 	if (e != 0)
 		return e;
 	k = percpu_chunk_of(word);
-	percpu_chunk_clear(k, (size_t)((char *)word - k->base), GUARD_SIZE, GUARD_SIZE);
+	percpu_chunk_clear(k, (size_t)((char *)word - k->base), SECTION_GUARD_SIZE,
+			   SECTION_GUARD_SIZE);
 	percpu_region_on_fork(r, section_mend_in_child, NULL);
 	PERCPU_STEP("section: guard made");
 	if (!__atomic_compare_exchange_n(&section_guard, &none, (char *)word, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		(void)percpu_region_free(r, word, GUARD_SIZE);
+		(void)percpu_region_free(r, word, SECTION_GUARD_SIZE);
 	return 0;
 }
 

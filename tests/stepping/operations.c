@@ -63,6 +63,7 @@ void stepping_make(unsigned cpu)
 	assert_int_equal(percpu_stats_create_in(region, 16, 1, PERCPU_STATS_WHOLE, &whole), 0);
 	assert_int_equal(percpu_compact_create_in(region, WORDS, &compact), 0);
 	stepping_make_called();
+	stepping_make_critical();
 	stepping_make_items();
 	stepping_make_graces();
 	stepping_make_refs();
@@ -267,10 +268,10 @@ static const struct stepping_operation operations[] = {
 
 const struct stepping_operation *stepping_operation(unsigned nth)
 {
-	static const struct stepping_operation *const all[] = { operations,	 stepping_own,
-								stepping_called, stepping_items,
-								stepping_graces, stepping_refs,
-								stepping_rwlock, stepping_values };
+	static const struct stepping_operation *const all[] = {
+		operations,    stepping_own,	stepping_called, stepping_items,   stepping_graces,
+		stepping_refs, stepping_rwlock, stepping_values, stepping_critical
+	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (const struct stepping_operation *o = all[i]; o->name != NULL; o++)

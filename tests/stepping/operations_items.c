@@ -138,11 +138,25 @@ static struct model_result run_unseen(const struct model_case *c)
 	return judge(right);
 }
 
+/* Two buffers of one page, which share its window. */
+static struct model_result run_shared(const struct model_case *c)
+{
+	struct percpu_lwbuf b[2];
+	bool right = percpu_lwbuf_alloc(seen, 0, 0, &b[0]) == 0 &&
+		     percpu_lwbuf_alloc(seen, 0, 0, &b[1]) == 0;
+
+	(void)c;
+	for (unsigned i = 0; i < 2 && right; i++)
+		right &= percpu_lwbuf_free(seen, &b[i]) == 0;
+	return judge(right);
+}
+
 const struct stepping_operation stepping_items[] = {
 	{ "object, from the backend", MEMORY_PRIVATE, MODEL_ADD, run_cold },
 	{ "object, from an array", MEMORY_PRIVATE, MODEL_ADD, run_warm },
 	{ "page of a mapping", MEMORY_PRIVATE, MODEL_ADD, run_direct },
 	{ "window from the table", MEMORY_PRIVATE, MODEL_ADD, run_seen },
+	{ "window, shared", MEMORY_PRIVATE, MODEL_ADD, run_shared },
 	{ "window, mapped", MEMORY_PRIVATE, MODEL_ADD, run_unseen },
 	{ NULL, MEMORY_PRIVATE, MODEL_ADD, NULL },
 };

@@ -60,14 +60,17 @@ void stepping_read(const struct stepping_operation *o, struct model_lane *lanes)
 void stepping_add_to_compact(const struct percpu_compact *c, int64_t n);
 
 /* Operations on the child's own memory, in operations_own.c, operations_called.c,
- * operations_items.c (object caches and windows), operations_refs.c (reference counts) and
- * operations_rwlock.c (locks). The last of each has no name. */
+ * operations_critical.c (sections and hints), operations_items.c (object caches and windows),
+ * operations_refs.c (reference counts) and operations_rwlock.c (locks). The last of each has no
+ * name. */
 
 extern const struct stepping_operation stepping_own[], stepping_called[], stepping_items[];
 extern const struct stepping_operation stepping_graces[], stepping_refs[], stepping_rwlock[];
+extern const struct stepping_operation stepping_critical[];
 
 void stepping_make_own(unsigned cpu);
 void stepping_make_called(void);
+void stepping_make_critical(void);
 void stepping_make_items(void);
 void stepping_make_graces(void);
 void stepping_make_refs(void);
