@@ -219,7 +219,7 @@ static inline uint64_t *percpu_window_words(const struct percpu_lwbufs *f, size_
 
 static inline uint64_t percpu_window_load(const uint64_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 /** Replace old by word in this CPU's table, at a distance from the first set. Returns false if
