@@ -36,7 +36,7 @@ static struct {
 	struct percpu_static_counter plain;
 	uint64_t before; /* value of the variable before */
 	struct percpu_wbuf *wbuf;
-	uint64_t cell; /* the cell that the buffer adds to */
+	uint64_t cell PERCPU_ALIGNED_WORD; /* the cell that the buffer adds to */
 	struct percpu_ref *ref;
 } o;
 

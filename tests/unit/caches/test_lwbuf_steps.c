@@ -231,7 +231,7 @@ static void find_pages_of_set(uint64_t step)
 {
 	uint64_t page = 5;
 
-	assert_int_equal(ftruncate(f->fd, (off_t)(PAGE << 20)), 0);
+	assert_int_equal(ftruncate(f->fd, (off_t)PAGE << 20), 0);
 	for (unsigned i = 0; i < 9; page += step)
 		if (percpu_window_set(f, page) == percpu_window_set(f, 5))
 			pages_of_set[i++] = page;

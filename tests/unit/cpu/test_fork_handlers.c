@@ -56,7 +56,7 @@ struct objects {
 	struct percpu_zone *zone;
 	struct percpu_wbuf *wbuf;
 	struct percpu_lwbufs *windows, *bounces;
-	uint64_t cell;
+	uint64_t cell PERCPU_ALIGNED_WORD;
 };
 
 static void make_objects(struct objects *o)
