@@ -4,9 +4,9 @@
  *
  * A word of each CPU's lane, the guard, is the number of the thread that has the copies of this
  * CPU; 0: nobody. The sequence percpu_seq_enter() stores it, on that CPU, if the next word is 0,
- * which it always is. Another thread exchanges the guard for 0 and fences the CPU. A sequence that had found 0 there is then over: either it has stored
- * its own number, which the thread sees, or it starts again. Sequences that add to a copy test the
- * guard.
+ * which it always is. Another thread stores its number by a compare-and-swap, and fences the CPU. A
+ * sequence that had found 0 there is then over: the thread sees its number, or it starts again.
+ * Sequences that add to a copy test the guard.
  *
  * Each thread has a page. It begins with what the thread's sections have, and a stack of slots: one
  * that begins a section, and behind it those of the section's counters. A signal handler pushes and
