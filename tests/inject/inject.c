@@ -81,11 +81,12 @@ void inject_overlap(void (*update)(void), int step, void (*meanwhile)(void))
 
 	test_pin(0, test_cpu(1));
 	assert_int_equal(pthread_create(&thread, NULL, wait_in_update, &w), 0);
+	/* A thread that yields instead runs seconds later on a busy machine. */
 	while (!__atomic_load_n(&w.ready, __ATOMIC_ACQUIRE))
-		sched_yield();
+		test_sleep_us(20);
 	while (!__atomic_load_n(&w.point->arrived, __ATOMIC_ACQUIRE) &&
 	       !__atomic_load_n(&w.returned, __ATOMIC_ACQUIRE))
-		sched_yield();
+		test_sleep_us(20);
 	meanwhile();
 	__atomic_store_n(&w.point->go, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&w.ready, false, __ATOMIC_RELEASE);

@@ -240,14 +240,19 @@ static void enter_section(void)
 	assert_int_equal(percpu_critical_enter(sections, &cells[0]), 0);
 }
 
+static int entered_first; /* what the thread got that enters that CPU's lane */
+
 static void enter_first_lane(void)
 {
-	assert_int_equal(percpu_critical_enter_lane(sections, test_cpu(0), &cells[1]), 0);
+	entered_first = percpu_critical_enter_lane(sections, test_cpu(0), &cells[1]);
 }
 
-/* Two threads that enter at once do not have the same lane. */
+/* Two threads that enter at once do not have the same lane. On a busy machine the first thread may
+ * be inside before the other one runs, which then waits for a second. */
 static void lane_within_an_entry(void **state)
 {
+	unsigned overlapped = 0;
+
 	(void)state;
 	if (!inject_possible())
 		test_skip("no sequences in this build or on this tier");
@@ -256,9 +261,16 @@ static void lane_within_an_entry(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		assert_int_equal(percpu_critical_create(8, &sections), 0);
 		inject_overlap(enter_section, INJECT_decided, enter_first_lane);
-		assert_ptr_not_equal(cells[0], cells[1]);
+		if (entered_first == -ETIMEDOUT) {
+			assert_ptr_equal(cells[0], percpu_critical_cell(sections, test_cpu(0)));
+		} else {
+			assert_int_equal(entered_first, 0);
+			assert_ptr_not_equal(cells[0], cells[1]);
+			overlapped++;
+		}
 		percpu_critical_destroy(sections);
 	}
+	assert_in_range(overlapped, 1, ROUNDS);
 }
 
 /* Add in a process of one thread, on a CPU of its own. The first process waits in its update. */
