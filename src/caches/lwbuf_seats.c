@@ -29,8 +29,9 @@ static int sharers_of(uint32_t seats)
 	return n > 1 ? n - 1 : 0;
 }
 
-/* After the commit of a word with other seats. */
-static void count_sharers(const struct percpu_lwbufs *f, uint32_t before, uint32_t after)
+/* After the commit of a word with other seats. All callers run one copy of the sequence. */
+static __attribute__((noinline)) void count_sharers(const struct percpu_lwbufs *f, uint32_t before,
+						    uint32_t after)
 {
 	int more = sharers_of(after) - sharers_of(before);
 

@@ -84,7 +84,9 @@ unsigned percpu_window_cpu(const struct percpu_lwbufs *f)
 	return cpu >= 0 && (unsigned)cpu < f->cpus ? (unsigned)cpu : 0;
 }
 
-bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old, uint64_t word)
+/* All callers run one copy of the sequence, also those of this source. */
+__attribute__((noinline)) bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at,
+						  uint64_t old, uint64_t word)
 {
 	return percpu_window_cmpxchg(f, at, old, word);
 }
