@@ -66,6 +66,7 @@
 #include "counts/histogram_read.c"
 #include "counts/rate.c"
 #include "counts/section.c"
+#include "counts/section_item.c"
 #include "counts/stats.c"
 #include "counts/stats_read.c"
 #include "counts/turn.c"

@@ -19,7 +19,7 @@
  * in a handler may get lost if the thread is just adding to that copy. Words of counters are exact
  * there, too: each section has its own. The first section of a process allocates memory, and must
  * not be in a signal handler. A child of fork is in the sections that the forking thread was in,
- * and finds no copies taken by other threads. A thread must not exit a section of another one.
+ * and finds no copies taken by other threads; one of _Fork() may wait for these forever. A thread must not exit a section of another one.
  * If a thread ends inside, its sections end, too.
  *
  * Ordering: what a thread did to copies in a section happens before a later section that has them.
@@ -43,6 +43,11 @@ extern PERCPU_API uint32_t percpu_section_ever;
 /** Enter a section. If there is no memory for it, print a sentence and abort. */
 PERCPU_API void percpu_section_enter(void);
 
+/** Enter a section that has the copies of this CPU, whose number is below percpu_section_cpus(). Wait
+ *  until the thread that has them leaves its section, without a limit. If the thread is in a section
+ *  already, or the process can neither fence nor ask for its CPU, print a sentence and abort. */
+PERCPU_API void percpu_section_enter_cpu(unsigned cpu);
+
 /** Exit the section that was entered last. If the thread is in none, print a sentence and abort. */
 PERCPU_API void percpu_section_exit(void);
 
@@ -65,8 +70,9 @@ PERCPU_API uint64_t *percpu_section_word(void *counter);
  *
  * Progress: 8 bytes are one sequence, as percpu_counter_add(), others a section. In a sandbox that
  * allows neither getcpu(2) nor a fence (percpu_fence()), a thread without sequences adds 8 bytes to
- * a word beside the copies, which percpu_counter_fetch() of the address includes. It cannot add
- * others there: it prints a sentence and aborts, as sections do.
+ * a word beside the copies, which percpu_counter_fetch() of the address includes. So does a thread
+ * that finds no memory for its first section. Such a thread cannot add others: it prints a sentence
+ * and aborts, as sections do.
  */
 PERCPU_API void percpu_section_add(void *item, int64_t n, size_t size);
 

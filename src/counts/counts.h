@@ -195,6 +195,9 @@ bool percpu_wbuf_queue_is_filling(const struct percpu_fifo *q, uint64_t mask);
 /** Make what sections need in the process, unless that was done before. Returns 0 or -errno. */
 int percpu_section_prepare(void);
 
+/** Add n to a copy of an integer of that size, which the thread has. */
+void percpu_section_add_to_copy(void *copy, int64_t n, size_t size);
+
 /* The following calls find or create an object at a word of a file, as the public open calls do at
  * a root. The region is shared and has the default geometry. The anchor's word may be NULL: the
  * anchor then chooses it. */

@@ -20,13 +20,13 @@
 #include <sys/mman.h>
 
 #include <percpu/section.h>
-#include <percpu/status.h>
 
 #include "../cpu/debug.h"
 #include "counts.h"
 
 #define SECTION_SLEEP_NS (PERCPU_SECOND / 10000)
 #define SECTION_GUARD_SIZE (2 * sizeof(uint64_t))
+#define SECTION_NO_KEY ((pthread_key_t)-1)
 #define SECTION_TRIES 16 /* to fence a CPU, in a sandbox that allows no fence */
 
 struct section_slot {
@@ -47,8 +47,7 @@ uint32_t percpu_section_ever;
 /* The guard, an address in lane 0. It is never freed. Atomic. */
 static char *section_guard;
 
-static pthread_key_t section_key;
-static pthread_once_t section_once = PTHREAD_ONCE_INIT;
+static pthread_key_t section_key = SECTION_NO_KEY; /* atomic */
 
 /* Return the number of the page's thread. It is odd, because adds test its low half alone. */
 static uint64_t section_number_of(const struct section_page *s)
@@ -61,11 +60,19 @@ static uint64_t *section_guard_of(unsigned cpu)
 	return (uint64_t *)(void *)(section_guard + cpu * PERCPU_STRIDE);
 }
 
+/* Return the thread's page; NULL if it was in no section yet. */
+static struct section_page *section_page(void)
+{
+	const pthread_key_t key = __atomic_load_n(&section_key, __ATOMIC_RELAXED);
+
+	return percpu_likely(key != SECTION_NO_KEY) ? pthread_getspecific(key) : NULL;
+}
+
 /* Free the copies that other threads of the parent had. */
 static void section_mend_in_child(const void *owner)
 {
 	const char *const guard = section_guard;
-	const struct section_page *s = pthread_getspecific(section_key);
+	const struct section_page *s = section_page();
 	uint64_t *word;
 
 	(void)owner;
@@ -111,10 +118,12 @@ static void give_copies_back(struct section_page *s)
 	const uint32_t has = __atomic_exchange_n(&s->has, 0, __ATOMIC_RELAXED);
 	uint64_t self = section_number_of(s);
 
+	if (has == 0)
+		return;
+	PERCPU_STEP("section: copies let go");
 	/* By an exchange: a signal handler may just have given them back. */
-	if (has != 0)
-		__atomic_compare_exchange_n(section_guard_of(has - 1), &self, 0, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(section_guard_of(has - 1), &self, 0, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
 }
 
 static void end_of_section_thread(void *arg)
@@ -130,13 +139,19 @@ static void end_of_section_thread(void *arg)
 
 static void create_section_key(void)
 {
-	if (pthread_key_create(&section_key, end_of_section_thread) != 0)
+	pthread_key_t key;
+
+	if (pthread_key_create(&key, end_of_section_thread) != 0)
 		percpu_debug_die("a section: the process has no thread-specific key left");
+	__atomic_store_n(&section_key, key, __ATOMIC_RELAXED);
 }
 
+/* Create the key in a constructor; or earlier, if another constructor has a section. */
 __attribute__((constructor)) static void have_section_key(void)
 {
-	pthread_once(&section_once, create_section_key);
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, create_section_key);
 }
 
 /* Returns NULL if there is no memory. */
@@ -145,6 +160,7 @@ static __attribute__((noinline)) struct section_page *make_section_page(void)
 	const int saved = errno;
 	void *at = MAP_FAILED;
 
+	have_section_key();
 	if (percpu_section_prepare() == 0)
 		at = mmap(NULL, sizeof(struct section_page), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -159,10 +175,9 @@ static __attribute__((noinline)) struct section_page *make_section_page(void)
 	return at;
 }
 
-static struct section_page *section_page(void)
+static void die_without_fences(void)
 {
-	have_section_key();
-	return pthread_getspecific(section_key);
+	percpu_debug_die("a section: this process can neither fence nor ask for its CPU");
 }
 
 static bool is_inside(const struct section_page *s)
@@ -219,20 +234,31 @@ static int try_copies(uint64_t self)
 	return e;
 }
 
+/* Wait a short time for copies. In a child of fork, where a handler of the program may run before
+ * the library's, first free those of other threads of the parent. */
+static void await_copies(void)
+{
+	uint32_t nothing = 0;
+
+	(void)percpu_is_forking();
+	percpu_futex_sleep(&nothing, FUTEX_WAIT_PRIVATE, 0, SECTION_SLEEP_NS);
+}
+
 /* Let the thread have the copies of a CPU. Returns 0, or -errno if there is no way to fence. */
 static int take_copies(struct section_page *s)
 {
 	const uint64_t self = section_number_of(s);
+	const int saved = errno;
+	int cpu = 0, refused = 0;
 	uint32_t none = 0;
-	int cpu, refused = 0;
 
 	while (__atomic_load_n(&s->has, __ATOMIC_RELAXED) == 0) {
 		cpu = try_copies(self);
 		if (cpu == -EBUSY) {
-			percpu_futex_sleep(&none, FUTEX_WAIT_PRIVATE, 0, SECTION_SLEEP_NS);
+			await_copies();
 		} else if (cpu < 0) {
 			if (++refused == SECTION_TRIES)
-				return cpu;
+				break;
 		} else if (!__atomic_compare_exchange_n(&s->has, &none, (uint32_t)cpu + 1, false,
 							__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 			/* A signal handler has taken copies meanwhile. */
@@ -242,7 +268,8 @@ static int take_copies(struct section_page *s)
 			break;
 		}
 	}
-	return 0;
+	errno = saved; /* of the thread that a signal handler interrupts */
+	return refused == SECTION_TRIES ? cpu : 0;
 }
 
 static void *copy_of_section(const struct section_page *s, const void *item)
@@ -257,8 +284,7 @@ unsigned percpu_section_cpu(void)
 
 	if (is_inside(s)) {
 		if (take_copies(s) != 0)
-			percpu_debug_die("a section: this process can neither fence nor ask for "
-					 "its CPU");
+			die_without_fences();
 		return s->has - 1;
 	}
 	if (cpu < 0)
@@ -270,6 +296,21 @@ unsigned percpu_section_cpu(void)
 
 /* Sections */
 
+/* A signal handler uses slots above those it finds. */
+static uint32_t push_slot(struct section_page *s, void *counter, uint64_t word)
+{
+	const uint32_t at = s->used;
+
+	if (at == PERCPU_SECTION_WORDS)
+		percpu_debug_die("a section: %d words and nested sections are in use", at);
+	__atomic_store_n(&s->used, at + 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	PERCPU_STEP("section: slot pushed");
+	s->slot[at] = (struct section_slot){ counter, word };
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return at;
+}
+
 void percpu_section_enter(void)
 {
 	struct section_page *s = section_page();
@@ -279,15 +320,45 @@ void percpu_section_enter(void)
 		s = make_section_page();
 	if (s == NULL)
 		percpu_debug_die("a section: no memory");
-	at = s->used;
-	if (at == PERCPU_SECTION_WORDS)
-		percpu_debug_die("a section: %d words and nested sections are in use", at);
-	__atomic_store_n(&s->used, at + 1, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	s->slot[at] = (struct section_slot){ NULL, s->base };
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	at = push_slot(s, NULL, s->base);
 	__atomic_store_n(&s->base, at + 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Let the thread, which has just entered a section, have the copies of a certain CPU. */
+static int take_certain_copies(struct section_page *s, unsigned cpu)
+{
+	const int saved = errno;
+	int e = -EBUSY;
+	uint32_t none;
+
+	for (int refused = 0; e != 0 && refused < SECTION_TRIES;) {
+		none = 0;
+		give_copies_back(s); /* what a signal handler has taken meanwhile */
+		e = take_copies_of(cpu, section_number_of(s));
+		PERCPU_STEP("section: certain copies taken");
+		if (e == -EBUSY)
+			await_copies();
+		else if (e != 0)
+			refused++;
+		else if (!__atomic_compare_exchange_n(&s->has, &none, cpu + 1, false,
+						      __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+			 none != cpu + 1) {
+			__atomic_store_n(section_guard_of(cpu), 0, __ATOMIC_RELEASE);
+			e = -EBUSY;
+		}
+	}
+	errno = saved;
+	return e;
+}
+
+void percpu_section_enter_cpu(unsigned cpu)
+{
+	if (is_inside(section_page()))
+		percpu_debug_die("a section of a certain CPU is entered within another section");
+	percpu_section_enter();
+	if (take_certain_copies(section_page(), cpu) != 0)
+		die_without_fences();
 }
 
 static void add_to_counter(const struct section_slot *slot)
@@ -331,35 +402,11 @@ uint64_t *percpu_section_word(void *counter)
 	for (uint32_t i = s->base; i < s->used; i++)
 		if (s->slot[i].counter == counter)
 			return &s->slot[i].word;
-	at = s->used;
-	if (at == PERCPU_SECTION_WORDS)
-		percpu_debug_die("a section: %d words and nested sections are in use", at);
-	/* A signal handler uses slots above this one. */
-	__atomic_store_n(&s->used, at + 1, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	s->slot[at] = (struct section_slot){ counter, 0 };
+	at = push_slot(s, counter, 0);
 	return &s->slot[at].word;
 }
 
 /* Items */
-
-static void add_to_copy(void *copy, int64_t n, size_t size)
-{
-	/* Atomic, for a signal handler that adds to the same copy in its thread's section. */
-	switch (size) {
-	case 1:
-		__atomic_fetch_add((uint8_t *)copy, (uint8_t)n, __ATOMIC_RELAXED);
-		break;
-	case 2:
-		__atomic_fetch_add((uint16_t *)copy, (uint16_t)n, __ATOMIC_RELAXED);
-		break;
-	case 4:
-		__atomic_fetch_add((uint32_t *)copy, (uint32_t)n, __ATOMIC_RELAXED);
-		break;
-	default:
-		__atomic_fetch_add((uint64_t *)copy, (uint64_t)n, __ATOMIC_RELAXED);
-	}
-}
 
 static __attribute__((noinline)) void add_in_section(void *item, int64_t n, size_t size)
 {
@@ -373,11 +420,11 @@ static __attribute__((noinline)) void add_in_section(void *item, int64_t n, size
 	percpu_section_enter();
 	s = section_page();
 	if (take_copies(s) == 0)
-		add_to_copy(copy_of_section(s, item), n, size);
+		percpu_section_add_to_copy(copy_of_section(s, item), n, size);
 	else if (size == sizeof(uint64_t))
 		percpu_chunk_add_atomic(k, (size_t)((char *)item - k->base), n);
 	else
-		percpu_debug_die("a section: this process can neither fence nor ask for its CPU");
+		die_without_fences();
 	percpu_section_exit();
 }
 
@@ -394,42 +441,4 @@ void percpu_section_add(void *item, int64_t n, size_t size)
 	}
 	if (percpu_unlikely(r != 0))
 		add_in_section(item, n, size);
-}
-
-unsigned percpu_section_cpus(void)
-{
-	return percpu_status()->possible_cpus;
-}
-
-/* In front of an item are the size and the alignment of its cell, in the lane of CPU 0. */
-#define SECTION_HEAD 64
-
-void *percpu_section_alloc(size_t size, size_t align)
-{
-	struct percpu_region *r;
-	struct percpu_chunk *k;
-	void *cell;
-
-	if (size == 0 || size > PERCPU_SECTION_MAX_SIZE || align == 0 || align > SECTION_HEAD ||
-	    (align & (align - 1)) != 0)
-		return NULL;
-	align = align > sizeof(uint64_t) ? align : sizeof(uint64_t);
-	size += align;
-	if (percpu_section_prepare() != 0 || percpu_region_default(&r) != 0 ||
-	    percpu_region_alloc(r, size, align, &cell) != 0)
-		return NULL;
-	k = percpu_chunk_of(cell);
-	percpu_chunk_clear(k, (size_t)((char *)cell - k->base), size, size);
-	((uint32_t *)((uintptr_t)cell + align))[-1] = (uint32_t)align;
-	((uint32_t *)((uintptr_t)cell + align))[-2] = (uint32_t)size;
-	return (char *)cell + align;
-}
-
-void percpu_section_free(void *item)
-{
-	const uint32_t *head = item;
-	struct percpu_region *r;
-
-	if (item != NULL && percpu_region_default(&r) == 0)
-		(void)percpu_region_free(r, (char *)item - head[-1], head[-2]);
 }

@@ -49,6 +49,7 @@ static inline void *percpu_linux_first(const volatile void *p)
 	PERCPU_POINTER(__typeof__(type) *, percpu_section_alloc(sizeof(type), __alignof__(type)))
 #define alloc_percpu_gfp(type, gfp) ((void)(gfp), alloc_percpu(type))
 #define __alloc_percpu(size, align) percpu_section_alloc((size), (align))
+#define __alloc_percpu_gfp(size, align, gfp) ((void)(gfp), __alloc_percpu(size, align))
 
 /** Free an item. NULL is fine. */
 static inline void free_percpu(void *item)
@@ -84,9 +85,14 @@ static inline void free_percpu(void *item)
 
 /* clang-format off */
 
+/* The size of an integer of at most 8 bytes. Nothing else compiles. */
+#define PERCPU_LINUX_SIZE(word)                                                \
+	(sizeof(word) * sizeof(char[sizeof(word) <= 8 ? 1 : -1]) + 0 * sizeof((word) | 0))
+
 /** Operations on an integer: a variable, or a part of the item that a pointer has. */
 #define this_cpu_add(word, n)                                                  \
-	percpu_section_add(percpu_linux_first(&(word)), PERCPU_NUMBER(int64_t, n), sizeof(word))
+	percpu_section_add(percpu_linux_first(&(word)), PERCPU_NUMBER(int64_t, n),     \
+			   PERCPU_LINUX_SIZE(word))
 #define this_cpu_sub(word, n) this_cpu_add(word, -PERCPU_NUMBER(int64_t, n))
 #define this_cpu_inc(word) this_cpu_add(word, 1)
 #define this_cpu_dec(word) this_cpu_add(word, -1)
@@ -97,6 +103,47 @@ static inline void free_percpu(void *item)
 	percpu_section_enter();                                                \
 	__atomic_store_n(this_cpu_ptr(&(word)), percpu_value_, __ATOMIC_RELAXED);      \
 	percpu_section_exit();                                                 \
+})
+
+/* Let `change`, an atomic function of the compiler, change the copy that this thread has in a
+ * section. */
+#define PERCPU_LINUX_CHANGE(word, value, change) __extension__({               \
+	const __typeof__(word) percpu_value_ = (value);                        \
+	__typeof__(word) percpu_result_;                                       \
+	percpu_section_enter();                                                \
+	percpu_result_ = change(this_cpu_ptr(&(word)), percpu_value_, __ATOMIC_RELAXED);       \
+	percpu_section_exit();                                                 \
+	percpu_result_;                                                        \
+})
+
+/** Add, and return the copy's sum. */
+#define this_cpu_add_return(word, n) PERCPU_LINUX_CHANGE(word, n, __atomic_add_fetch)
+#define this_cpu_sub_return(word, n) PERCPU_LINUX_CHANGE(word, n, __atomic_sub_fetch)
+#define this_cpu_inc_return(word) this_cpu_add_return(word, 1)
+#define this_cpu_dec_return(word) this_cpu_sub_return(word, 1)
+
+/** Replace the copy's value, and return what it was. */
+#define this_cpu_xchg(word, value) PERCPU_LINUX_CHANGE(word, value, __atomic_exchange_n)
+
+/** Replace the copy's value if it is *expected. Return whether it was; if not, store in *expected
+ *  what it is. The copy may be that of another CPU than an earlier this_cpu_read() found. */
+#define this_cpu_try_cmpxchg(word, expected, value) __extension__({            \
+	const __typeof__(word) percpu_value_ = (value);                        \
+	__typeof__(word) *const percpu_expected_ = (expected);                 \
+	int percpu_done_;                                                      \
+	percpu_section_enter();                                                \
+	percpu_done_ = __atomic_compare_exchange_n(this_cpu_ptr(&(word)), percpu_expected_,    \
+						   percpu_value_, 0, __ATOMIC_RELAXED,         \
+						   __ATOMIC_RELAXED);          \
+	percpu_section_exit();                                                 \
+	percpu_done_;                                                          \
+})
+
+/** Replace the copy's value if it is expected. Return what it was. */
+#define this_cpu_cmpxchg(word, expected, value) __extension__({                \
+	__typeof__(word) percpu_found_ = (expected);                           \
+	(void)this_cpu_try_cmpxchg(word, &percpu_found_, value);               \
+	percpu_found_;                                                         \
 })
 
 #ifndef for_each_possible_cpu

@@ -11,7 +11,8 @@
  * Differences: percpu_getref() does not disable preemption. It lets the thread have the copies of
  * one CPU, which stay its own if it is preempted or moved; other threads on that CPU get the copies
  * of another one, or wait. A reference may be held while the thread sleeps, but delays others
- * then. percpu_create() and percpu_foreach_xcall() are not there.
+ * then. percpu_foreach_xcall() calls in this thread, and not on each CPU. percpu_create() is not
+ * there.
  *
  * What the calls have in common, unless one says otherwise.
  * Context: any thread; percpu_getref() and percpu_putref() as sections, signal handlers included;
@@ -82,6 +83,22 @@ static inline void percpu_foreach(percpu_t *pc, percpu_callback_t callback, void
 		struct cpu_info ci = { cpu };
 
 		callback(percpu_section_copy(pc, cpu), arg, &ci);
+	}
+}
+
+/** Do as percpu_foreach(), but let this thread have each copy during the call, so that no thread
+ *  with a reference changes it meanwhile. flags are not used. Wait until such threads put their
+ *  references back. With a reference of this thread, print a sentence and abort. */
+static inline void percpu_foreach_xcall(percpu_t *pc, unsigned flags, percpu_callback_t callback,
+					void *arg)
+{
+	(void)flags;
+	for (unsigned cpu = 0; cpu < percpu_section_cpus(); cpu++) {
+		struct cpu_info ci = { cpu };
+
+		percpu_section_enter_cpu(cpu);
+		callback(percpu_section_copy(pc, cpu), arg, &ci);
+		percpu_section_exit();
 	}
 }
 

@@ -149,12 +149,96 @@ static void words_are_read_and_written_in_place(void **state)
 	free_percpu(NULL);
 }
 
+/* Each operation changes one copy at once: nothing is lost between threads. */
+
+struct account {
+	uint64_t value, taken; /* taken: atomic */
+	uint32_t small;
+	uint16_t count;
+	unsigned rounds;
+};
+
+static void change_in_place(unsigned i, void *arg)
+{
+	struct account *a = arg;
+	uint64_t taken = 0;
+	uint16_t count;
+	uint32_t old;
+
+	if (i == 0)
+		(void)test_unregister(percpu_seq_attach());
+	for (unsigned n = 0; n < a->rounds; n++) {
+		this_cpu_add(a->value, 2);
+		taken += this_cpu_xchg(a->value, 0);
+		old = this_cpu_read(a->small);
+		while (!this_cpu_try_cmpxchg(a->small, &old, old + 3))
+			;
+		do
+			count = this_cpu_read(a->count);
+		while (this_cpu_cmpxchg(a->count, count, (uint16_t)(count + 1)) != count);
+		(void)this_cpu_add_return(a->value, 5);
+		(void)this_cpu_dec_return(a->value);
+	}
+	__atomic_fetch_add(&a->taken, taken, __ATOMIC_RELAXED);
+}
+
+static void changes_in_place_are_exact(void **state)
+{
+	struct account *a = __alloc_percpu_gfp(sizeof(*a), 8, 0);
+	uint64_t value = 0, n;
+	struct test_team team;
+	uint16_t count = 0;
+	uint32_t small = 0;
+	unsigned cpu;
+
+	(void)state;
+	assert_non_null(a);
+	a->rounds = test_rounds(10000);
+	n = THREADS * (uint64_t)a->rounds;
+	test_team_start(&team, THREADS, change_in_place, a);
+	test_team_join(&team);
+	for_each_possible_cpu(cpu)
+	{
+		value += per_cpu_ptr(a, cpu)->value;
+		small += per_cpu_ptr(a, cpu)->small;
+		count = (uint16_t)(count + per_cpu_ptr(a, cpu)->count);
+	}
+	assert_int_equal(value + a->taken, 6 * n);
+	assert_int_equal(small, 3 * n);
+	assert_int_equal(count, (uint16_t)n);
+	free_percpu(a);
+}
+
+static void changes_return_what_linux_does(void **state)
+{
+	uint32_t *word = alloc_percpu_gfp(uint32_t, 0), old = 8;
+
+	(void)state;
+	assert_int_equal(*get_cpu_ptr(word), 0);
+	assert_int_equal(this_cpu_add_return(*word, 7), 7);
+	assert_int_equal(this_cpu_sub_return(*word, 2), 5);
+	assert_int_equal(this_cpu_inc_return(*word), 6);
+	assert_int_equal(this_cpu_dec_return(*word), 5);
+	assert_int_equal(this_cpu_xchg(*word, 9), 5);
+	assert_false(this_cpu_try_cmpxchg(*word, &old, 1));
+	assert_int_equal(old, 9);
+	assert_true(this_cpu_try_cmpxchg(*word, &old, 1));
+	assert_int_equal(this_cpu_cmpxchg(*word, 2, 3), 1);
+	assert_int_equal(this_cpu_cmpxchg(*word, 1, 3), 1);
+	assert_int_equal(this_cpu_xchg(*word, this_cpu_xchg(*word, 4)), 4);
+	assert_int_equal(this_cpu_read(*word), 3);
+	put_cpu_ptr(word);
+	free_percpu(word);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_of_a_file_system_are_exact),
 		cmocka_unit_test(counters_do_as_in_linux),
 		cmocka_unit_test(variables_have_copies),
+		cmocka_unit_test(changes_in_place_are_exact),
+		cmocka_unit_test(changes_return_what_linux_does),
 		cmocka_unit_test(words_are_read_and_written_in_place),
 	};
 

@@ -6,6 +6,7 @@
 #include <percpu/netbsd/percpu.h>
 #include <percpu/status.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -97,6 +98,70 @@ static void memory_comes_back(void **state)
 	assert_true(again);
 }
 
+/* A cross call has each copy alone: no plain addition of either side is lost. */
+
+struct crossing {
+	percpu_t *pc;
+	unsigned rounds;
+	struct calls {
+		uint64_t n, wrong;
+	} calls[THREADS];
+};
+
+static void add_in_cross_call(void *copy, void *arg, struct cpu_info *ci)
+{
+	volatile uint64_t *const word = copy;
+	const uint64_t v = *word;
+	struct calls *const calls = arg;
+
+	if (v % 64 == 0)
+		sched_yield();
+	*word = v + 1;
+	calls->n++;
+	calls->wrong += percpu_section_cpu() != ci->ci_index;
+}
+
+static void cross(unsigned i, void *arg)
+{
+	struct crossing *c = arg;
+	volatile uint64_t *here;
+	uint64_t v;
+
+	if (i == 0)
+		(void)test_unregister(percpu_seq_attach());
+	for (unsigned n = 0; n < c->rounds; n++) {
+		here = percpu_getref(c->pc);
+		v = *here;
+		if (v % 64 == 0)
+			sched_yield();
+		*here = v + 1;
+		percpu_putref(c->pc);
+		c->calls[i].n++;
+		if (n % 16 == 0)
+			percpu_foreach_xcall(c->pc, 0, add_in_cross_call, &c->calls[i]);
+	}
+}
+
+static void cross_calls_have_the_copies(void **state)
+{
+	struct crossing c = { percpu_alloc(8), test_rounds(10000), { { 0 } } };
+	uint64_t sum = 0, calls = 0;
+	struct test_team team;
+
+	(void)state;
+	test_team_start(&team, THREADS, cross, &c);
+	test_team_join(&team);
+	for (unsigned cpu = 0; cpu < percpu_section_cpus(); cpu++)
+		sum += *(uint64_t *)percpu_section_copy(c.pc, cpu);
+	for (unsigned i = 0; i < THREADS; i++) {
+		calls += c.calls[i].n;
+		assert_int_equal(c.calls[i].wrong, 0);
+	}
+	assert_int_equal(sum, calls);
+	assert_true(calls > THREADS * (uint64_t)c.rounds);
+	percpu_free(c.pc, 8);
+}
+
 static int put_unpaired(void *arg)
 {
 	(void)percpu_getref(arg);
@@ -120,6 +185,7 @@ int main(void)
 		cmocka_unit_test(statistics_of_a_filter_are_exact),
 		cmocka_unit_test(objects_have_copies),
 		cmocka_unit_test(memory_comes_back),
+		cmocka_unit_test(cross_calls_have_the_copies),
 		cmocka_unit_test(unpaired_references_abort),
 	};
 
