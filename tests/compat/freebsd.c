@@ -110,6 +110,9 @@ int main(void)
 #ifdef REFUSED_SMALL_ADD /* "an integer of 4 or 8 bytes" */
 	zpcpu_add_protected(PERCPU_POINTER(uint16_t *, &item->half[0]), 1);
 #endif
+#ifdef REFUSED_ADD_TO_A_DOUBLE
+	zpcpu_add_protected(PERCPU_POINTER(double *, &item->whole[0]), 1);
+#endif
 #ifdef REFUSED_SMALL_SUB /* "an integer of 4 or 8 bytes" */
 	zpcpu_sub_protected(PERCPU_POINTER(uint16_t *, &item->half[0]), 1);
 #endif

@@ -93,14 +93,14 @@ port_lacks()
 	done
 }
 
-# In the dialect the program works, and wrong uses do not compile.
-freebsd()
+# In the dialect the program of a system's names works, and wrong uses do not compile.
+names()
 {
-	local compiler=$1 std=$2
+	local compiler=$1 std=$2 system=$3
 	speak "$std"
-	"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$here/freebsd.c" -x none library.o \
-		-o freebsd -pthread && timeout 60 ./freebsd || return
-	refuses "$here/freebsd.c" "$compiler" "${dialect[@]:0:3}"
+	"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$here/$system.c" -x none library.o \
+		-o "$system" -pthread && timeout 60 "./$system" || return
+	refuses "$here/$system.c" "$compiler" "${dialect[@]:0:3}"
 }
 
 # The same for statistics, which a unit in C uses, too.
@@ -225,7 +225,8 @@ for compiler in gcc clang g++ clang++; do
 		esac
 		check "statistics, $compiler $std" stats "$compiler" "$std"
 		check "dropped results, $compiler $std" results "$compiler" "$std"
-		check "FreeBSD names, $compiler $std" freebsd "$compiler" "$std"
+		check "FreeBSD names, $compiler $std" names "$compiler" "$std" freebsd
+		check "Linux names, $compiler $std" names "$compiler" "$std" linux
 		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std" freebsd
 		check "DragonFly includes, $compiler $std" unchanged "$compiler" "$std" dragonfly
 	done

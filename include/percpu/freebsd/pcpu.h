@@ -160,7 +160,7 @@ template <typename T> percpu_freebsd_integer<T> percpu_freebsd_integer_of(const 
 	PERCPU_CHECKED(sizeof(*(base)) == 4 || sizeof(*(base)) == 8, "an integer of 4 or 8 bytes")
 #endif
 #define PERCPU_ZPCPU_CHECK(base)                                                                   \
-	PERCPU_NUMBER(int64_t, PERCPU_FREEBSD_INTEGER(base) + 0 * sizeof(*(base) + 0))
+	PERCPU_NUMBER(int64_t, PERCPU_FREEBSD_INTEGER(base) + 0 * sizeof(*(base) | 0))
 
 PERCPU_END_DECLS
 
