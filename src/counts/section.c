@@ -8,6 +8,10 @@
  * sequence that had found 0 there is then over: the thread sees its number, or it starts again.
  * Sequences that add to a copy test the guard.
  *
+ * owners/critical.c shares the sequence alone. It has no copies that adds look at, but spare lanes,
+ * which need no fence, and owners that die. So a lane there has two words, and an exchange of the
+ * second waits for the first; here one word decides, and the loser looks at another CPU.
+ *
  * Each thread has a page. It begins with what the thread's sections have, and a stack of slots: one
  * that begins a section, and behind it those of the section's counters. A signal handler pushes and
  * pops above what it finds, so it leaves all as it was, except that it may have taken copies. The
