@@ -117,6 +117,19 @@ int percpu_stats_update_call(const struct percpu_stats *s, size_t i, size_t word
 	return percpu_stats_update(s, i, word, n, words);
 }
 
+int percpu_stats_group_update_both_call(const struct percpu_stats_group *g, size_t a,
+					const uint64_t *na, size_t b, const uint64_t *nb,
+					size_t words)
+{
+	return percpu_stats_group_update_both(g, a, na, b, nb, words);
+}
+
+int percpu_stats_group_update_call(const struct percpu_stats_group *g, size_t i, const uint64_t *n,
+				   size_t words)
+{
+	return percpu_stats_group_update(g, i, n, words);
+}
+
 int percpu_local_add_call(const struct percpu_local *l, int64_t n)
 {
 	return percpu_local_add(l, n);

@@ -58,6 +58,11 @@ PERCPU_API void percpu_stats_add_call(const struct percpu_stats *s, size_t i, si
 				      int64_t n);
 PERCPU_API int percpu_stats_update_call(const struct percpu_stats *s, size_t i, size_t word,
 					const uint64_t *n, size_t words);
+PERCPU_API int percpu_stats_group_update_both_call(const struct percpu_stats_group *g, size_t a,
+						   const uint64_t *na, size_t b, const uint64_t *nb,
+						   size_t words);
+PERCPU_API int percpu_stats_group_update_call(const struct percpu_stats_group *g, size_t i,
+					      const uint64_t *n, size_t words);
 PERCPU_API int percpu_local_add_call(const struct percpu_local *l, int64_t n);
 PERCPU_API PERCPU_MUST_CHECK int percpu_local_add_return_call(const struct percpu_local *l,
 							      int64_t n, int64_t *ret);

@@ -37,6 +37,7 @@
 #include <percpu/region.h>
 #include <percpu/segment.h>
 #include <percpu/stats.h>
+#include <percpu/stats_group.h>
 #include <percpu/status.h>
 
 #endif

@@ -13,6 +13,7 @@
 #include <percpu/histogram.h>
 #include <percpu/rate.h>
 #include <percpu/stats.h>
+#include <percpu/stats_group.h>
 #include <percpu/wbuf.h>
 
 #include "../memory/memory.h"
@@ -41,6 +42,75 @@ static inline struct percpu_stats_control *percpu_stats_control(const struct per
 /** Add both banks of a CPU lane to the sums at `to`. The objects are in two copies, and the sums
  *  are in the first copy. */
 void percpu_stats_gather(const struct percpu_stats *s, void *to, const void *lane);
+
+/* stats_group.c, stats_group_alloc.c, stats_group_read.c */
+
+/** Return the control block of the group. */
+static inline struct percpu_stats_group_control *
+percpu_stats_group_control(const struct percpu_stats_group *g)
+{
+	return (struct percpu_stats_group_control *)percpu_block_bias(&g->block);
+}
+
+/** Return the begin of the group in the bias lane. */
+static inline struct percpu_group_lane *
+percpu_stats_group_biases(const struct percpu_stats_group *g)
+{
+	return (struct percpu_group_lane *)(percpu_block_bias(&g->block) + g->banks);
+}
+
+/** Return whether the last update of a lane with this turn and these names is open. */
+static inline bool percpu_group_is_open(uint64_t turn, uint64_t names)
+{
+	return ((turn ^ names) & 1) != 0;
+}
+
+/** Return the number of the first object of an update. */
+static inline size_t percpu_group_first(uint64_t names)
+{
+	return (uint32_t)names >> 1;
+}
+
+/** Return the number of the second object of an update. */
+static inline size_t percpu_group_second(uint64_t names)
+{
+	return (size_t)(names >> 32);
+}
+
+/** Return the saved words of the first or of the second object of an update. */
+static inline const uint64_t *percpu_group_saved(const struct percpu_stats_group *g,
+						 const struct percpu_group_lane *l, unsigned second)
+{
+	return l->old + second * (g->record / sizeof(uint64_t));
+}
+
+/** Return whether there are n objects from number first on. */
+static inline bool percpu_stats_group_has(const struct percpu_stats_group *g, size_t first,
+					  size_t n)
+{
+	return first <= g->n && n <= g->n - first;
+}
+
+/** Take the lock of the chunk, and undo the change of the biases that a killed holder left.
+ *  Returns as percpu_journal_lock(). percpu_robust_unlock() releases the lock. */
+int percpu_stats_group_lock(const struct percpu_stats_group *g, struct percpu_robust *h);
+
+/** Take the lock as above, and complete the free that a killed holder left. Returns 0, -EAGAIN as
+ *  percpu_stats_group_settle(), or as percpu_journal_lock(). */
+int percpu_stats_group_lock_all(const struct percpu_stats_group *g, struct percpu_robust *h);
+
+/** Add the words at na to the biases of object a, and those at nb to the biases of object b: all or
+ *  nothing, even if the process is killed meanwhile. The caller has the lock. */
+void percpu_stats_group_change(const struct percpu_stats_group *g, size_t a, const uint64_t *na,
+			       size_t b, const uint64_t *nb);
+
+/** Read n objects, each field by itself, as percpu_stats_group_fetch(). Returns 0 or -EAGAIN. */
+int percpu_stats_group_sum(const struct percpu_stats_group *g, size_t first, size_t n,
+			   uint64_t *out);
+
+/** Set out to the negative biases of n objects. Returns 0 or -EAGAIN. */
+int percpu_stats_group_sum_biases(const struct percpu_stats_group *g, size_t first, size_t n,
+				  uint64_t *out);
 
 /* turn.c */
 

@@ -116,6 +116,7 @@ enum percpu_kind {
 	PERCPU_KIND_RWLOCK,
 	PERCPU_KIND_GRACE,
 	PERCPU_KIND_CRITICAL,
+	PERCPU_KIND_STATS_GROUP,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -139,6 +140,25 @@ struct percpu_stats_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_stats_control) == 56, "file layout");
+
+/** The control block of a group of statistics, in the bias lane at the key. Behind it are a bit for
+ *  each object, which is 1 while the object is in use; and then a uint32_t for each object: the
+ *  total that gets what a free object has. */
+struct percpu_stats_group_control {
+	uint64_t bank;	 /* as in struct percpu_stats_control */
+	uint64_t fenced; /* as in struct percpu_stats_control */
+	uint64_t moves;	 /* how often counts were moved or reset. The journal's lock protects it */
+	uint64_t size;	 /* bytes of an object */
+	uint64_t n;	 /* objects */
+	uint32_t totals; /* objects 0 to totals - 1 are always in use */
+	uint32_t reader; /* id of the thread that reads, resets, allocates or frees; 0: none */
+	uint32_t freed;	 /* 0, or the object that is being freed, plus 1; the same lock */
+	uint32_t hint;	 /* where the search for a free object begins; the same lock */
+	uint64_t unused;
+	uint64_t in_use[];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_stats_group_control) == 64, "file layout");
 
 /** The control block of rings, in the bias lane at the key. */
 struct percpu_ring_control {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * aarch64.h - the sequences of spec.h for 64-bit Arm. aarch64_words.h has those that store
+ * aarch64.h - the sequences of spec.h for 64-bit Arm. {a}_words.h has those that store
  * several words, aarch64_values.h those on doubles and other values.
  *
  * The commit is the last instruction before PERCPU_SEQ_END: one store of one
@@ -450,5 +450,6 @@ PERCPU_END_DECLS
 
 #include <percpu/arch/aarch64_words.h>
 #include <percpu/arch/aarch64_values.h>
+#include <percpu/arch/aarch64_group.h>
 
 #endif

@@ -12,6 +12,7 @@
 #define PERCPU_ARCH_GENERIC_H
 
 #include <percpu/arch/spec.h>
+#include <percpu/arch/spec_group.h>
 
 PERCPU_BEGIN_DECLS
 
@@ -68,6 +69,42 @@ PERCPU_INLINE int percpu_seq_copies_add(void *cell, size_t stride, const uint64_
 					uint64_t mask, uint64_t word, uint64_t words, int64_t n)
 {
 	(void)cell, (void)stride, (void)bank, (void)mask, (void)word, (void)words, (void)n;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_group_update2(void *cell, size_t stride, const uint64_t *bank,
+					   uint64_t mask, uint64_t names, uint64_t a, uint64_t b,
+					   percpu_words2 na, percpu_words2 nb)
+{
+	(void)cell, (void)stride, (void)bank, (void)mask, (void)names, (void)a, (void)b;
+	(void)na, (void)nb;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_group_update4(void *cell, size_t stride, const uint64_t *bank,
+					   uint64_t mask, uint64_t names, uint64_t a, uint64_t b,
+					   percpu_words2 na0, percpu_words2 na2, percpu_words2 nb0,
+					   percpu_words2 nb2)
+{
+	(void)cell, (void)stride, (void)bank, (void)mask, (void)names, (void)a, (void)b;
+	(void)na0, (void)na2, (void)nb0, (void)nb2;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_group_update(void *cell, size_t stride, const uint64_t *bank,
+					  uint64_t mask, uint64_t names, uint64_t a, uint64_t b,
+					  const percpu_words2 *n, uint64_t bytes)
+{
+	(void)cell, (void)stride, (void)bank, (void)mask, (void)names, (void)a, (void)b;
+	(void)n, (void)bytes;
+	return PERCPU_SEQ_SLOW;
+}
+
+PERCPU_INLINE int percpu_seq_group_undo(void *cell, size_t stride, const uint64_t *bank,
+					uint64_t mask, uint64_t head, uint64_t records,
+					uint64_t bytes)
+{
+	(void)cell, (void)stride, (void)bank, (void)mask, (void)head, (void)records, (void)bytes;
 	return PERCPU_SEQ_SLOW;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86_64.h - the sequences of spec.h for x86-64. x86_64_words.h has those that store
+ * x86_64.h - the sequences of spec.h for x86-64. {a}_words.h has those that store
  * several words, x86_64_values.h those on doubles and other values.
  *
  * The commit is the last instruction before PERCPU_SEQ_END. A read-modify-write of
@@ -412,5 +412,6 @@ PERCPU_END_DECLS
 
 #include <percpu/arch/x86_64_words.h>
 #include <percpu/arch/x86_64_values.h>
+#include <percpu/arch/x86_64_group.h>
 
 #endif
