@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model_group.h"
 #include "support.h"
 
 #define MODEL_PAIR_WORDS 4
@@ -13,41 +14,19 @@
 const char *model_name(enum model_op op)
 {
 	static const char *const name[MODEL_OPS] = {
-		"add",
-		"narrow_add",
-		"add_at",
-		"narrow_add_if",
-		"bank_add",
-		"bank_add2",
-		"bank_add4",
-		"bank_add8",
-		"copies_add",
-		"bank_update",
-		"add_limit",
-		"cmpxchg",
-		"xchg",
-		"push",
-		"pop",
-		"take",
-		"copy",
-		"append1",
-		"append2",
-		"append4",
-		"put",
-		"add_double",
-		"add_count_double",
-		"widen",
-		"add_within",
-		"enter",
-		"add2",
-		"add4",
-		"add8",
-		"add_return",
-		"store",
-		"add_whole",
-		"observe",
-		"widen_new",
-		"count",
+		"add",		 "narrow_add",	  "add_at",
+		"narrow_add_if", "bank_add",	  "bank_add2",
+		"bank_add4",	 "bank_add8",	  "copies_add",
+		"bank_update",	 "group_update2", "group_update4",
+		"group_update",	 "group_undo",	  "add_limit",
+		"cmpxchg",	 "xchg",	  "push",
+		"pop",		 "take",	  "copy",
+		"append1",	 "append2",	  "append4",
+		"put",		 "add_double",	  "add_count_double",
+		"widen",	 "add_within",	  "enter",
+		"add2",		 "add4",	  "add8",
+		"add_return",	 "store",	  "add_whole",
+		"observe",	 "widen_new",	  "count",
 		"count_off",
 	};
 
@@ -56,7 +35,7 @@ const char *model_name(enum model_op op)
 
 bool model_exists(enum model_op op, int seq_words)
 {
-	if (op == MODEL_ADD4 || op == MODEL_BANK_ADD4)
+	if (op == MODEL_ADD4 || op == MODEL_BANK_ADD4 || op == MODEL_GROUP_UPDATE4)
 		return seq_words >= 4;
 	if (op == MODEL_ADD8 || op == MODEL_BANK_ADD8)
 		return seq_words >= 8;
@@ -161,6 +140,8 @@ void model_fill(struct model_lane *lane, enum model_op op, uint64_t *random)
 	memset(lane, 0, sizeof(*lane));
 	for (unsigned i = 0; i < MODEL_WORDS; i++)
 		lane->word[i] = (int64_t)test_random(random);
+	if (model_is_group(op))
+		model_fill_group(lane, op, random);
 	if (op == MODEL_PUT)
 		fill_ring(lane, random);
 	if (op == MODEL_ADD_DOUBLE)
@@ -292,6 +273,8 @@ void model_choose(struct model_case *c, enum model_op op, const struct model_lan
 		if (refuse && !is_pair(op)) /* no refusal, but a damaged word */
 			c->limit = test_random(random);
 	}
+	if (model_is_group(op))
+		model_choose_group(c, refuse, random);
 	if (op == MODEL_OBSERVE)
 		c->n[0] = test_random(random) % 2 ? lane->word[0] - 1 : lane->word[1] + !refuse;
 	if (is_widen(op))
@@ -426,6 +409,11 @@ struct model_result model_apply(struct model_lane *lane, const struct model_case
 	case MODEL_BANK_UPDATE:
 		update_pair(bank, c);
 		return done;
+	case MODEL_GROUP_UPDATE2:
+	case MODEL_GROUP_UPDATE4:
+	case MODEL_GROUP_UPDATE:
+	case MODEL_GROUP_UNDO:
+		return model_apply_group(lane, c);
 	case MODEL_NARROW_ADD:
 		word = (uint64_t)lane->narrow + (uint64_t)c->other;
 		if (word / (2 * (uint64_t)c->other) !=
@@ -564,6 +552,8 @@ static void model_clear_dead(struct model_lane *lane, enum model_op op, uint64_t
 			lane->fifo.slot[i & mask] = 0;
 	} else if (op == MODEL_PUT) {
 		clear_behind_head(lane, (mask & MODEL_KEEP) != 0);
+	} else if (model_is_group(op)) {
+		model_clear_group(lane, op);
 	} else if (is_widen(op)) {
 		clear_other_epoch(&lane->extremes[mask / PERCPU_EXTREMES % 2], mask);
 	}

@@ -16,8 +16,10 @@
 #include <percpu/seq.h>
 
 #define MODEL_SLOTS 8
-#define MODEL_WORDS 20 /* two banks of 8 words, or two pairs of 4 words */
-#define MODEL_RING 16  /* slots; a record takes half at most */
+#define MODEL_WORDS 20	     /* two banks of 8 words, or two pairs of 4 words */
+#define MODEL_GROUP_BANK 256 /* bytes between the banks of a group */
+#define MODEL_GROUP_RECORDS 3
+#define MODEL_RING 16 /* slots; a record takes half at most */
 #define MODEL_UNSET INT64_C(0x5ca1ab1e0ddba11)
 
 /** The sequences, and after them the operations that objects make of these. */
@@ -32,6 +34,10 @@ enum model_op {
 	MODEL_BANK_ADD8,
 	MODEL_PAIR_ADD,
 	MODEL_BANK_UPDATE,
+	MODEL_GROUP_UPDATE2,
+	MODEL_GROUP_UPDATE4,
+	MODEL_GROUP_UPDATE,
+	MODEL_GROUP_UNDO,
 	MODEL_ADD_LIMIT,
 	MODEL_CMPXCHG,
 	MODEL_XCHG,
@@ -173,6 +179,58 @@ static inline struct percpu_rseq *model_set_area(struct percpu_rseq *area)
 	return old;
 }
 
+/** Return the number of the first or of the second record that a case changes. */
+static inline size_t model_group_first(const struct model_case *c)
+{
+	return (size_t)c->other / MODEL_GROUP_RECORDS;
+}
+
+static inline size_t model_group_second(const struct model_case *c)
+{
+	return (size_t)c->other % MODEL_GROUP_RECORDS;
+}
+
+static inline int model_undo_group(void *cell, const struct model_case *c)
+{
+	return percpu_seq_group_undo(cell, sizeof(struct model_lane), &c->limit, c->mask,
+				     32 + 2 * c->words * 8, MODEL_GROUP_RECORDS, c->words * 8);
+}
+
+static __attribute__((noinline, unused)) int model_update_group_once(void *cell,
+								     const struct model_case *c)
+{
+	const size_t stride = sizeof(struct model_lane), bytes = c->words * 8;
+	const size_t first = model_group_first(c), second = model_group_second(c);
+	const uint64_t names = percpu_group_names(first, second), *bank = &c->limit;
+	const size_t a = 32 + (2 + first) * bytes, b = 32 + (2 + second) * bytes;
+	const percpu_words2 n[] = { model_pair(c, 0), model_pair(c, 4), model_pair(c, 2),
+				    model_pair(c, 6) };
+
+	if (c->op == MODEL_GROUP_UPDATE2)
+		return percpu_seq_group_update2(cell, stride, bank, c->mask, names, a, b, n[0],
+						n[1]);
+#if PERCPU_SEQ_WORDS >= 4
+	if (c->op == MODEL_GROUP_UPDATE4)
+		return percpu_seq_group_update4(cell, stride, bank, c->mask, names, a, b, n[0],
+						n[2], n[1], n[3]);
+#endif
+	return percpu_seq_group_update(cell, stride, bank, c->mask, names, a, b, n, bytes);
+}
+
+/** Update, after undoing what is open. SLOW: it was aborted, or an update is open in the lane that it
+ *  came to after that. */
+static inline int model_update_group(void *cell, const struct model_case *c)
+{
+	int r = model_update_group_once(cell, c);
+
+	if (r != PERCPU_SEQ_REFUSED)
+		return r;
+	r = model_undo_group(cell, c);
+	if (r != PERCPU_SEQ_SLOW)
+		r = model_update_group_once(cell, c);
+	return r == PERCPU_SEQ_REFUSED ? PERCPU_SEQ_SLOW : r;
+}
+
 static __attribute__((noinline, unused)) struct model_result model_run(struct model_lane *lane0,
 								       const struct model_case *c)
 {
@@ -225,6 +283,14 @@ static __attribute__((noinline, unused)) struct model_result model_run(struct mo
 	case MODEL_BANK_UPDATE:
 		r.code = percpu_seq_bank_update(cell, stride, &c->limit, c->mask,
 						(const uint64_t *)c->n, c->words);
+		break;
+	case MODEL_GROUP_UPDATE2:
+	case MODEL_GROUP_UPDATE4:
+	case MODEL_GROUP_UPDATE:
+		r.code = model_update_group(cell, c);
+		break;
+	case MODEL_GROUP_UNDO:
+		r.code = model_undo_group(cell, c);
 		break;
 	case MODEL_ADD_LIMIT:
 		r.code = percpu_seq_add_limit(cell, guard, stride, c->n[0], c->other, &r.value);

@@ -142,20 +142,12 @@ PERCPU_API int percpu_stats_group_update_slow(const struct percpu_stats_group *g
 					      const uint64_t *na, size_t b, const uint64_t *nb,
 					      size_t words);
 
-/** Set out[2 * i] to words 2 * i and 2 * i + 1 of na, and out[2 * i + 1] to those of nb. */
-PERCPU_INLINE void percpu_stats_group_pairs(percpu_words2 *out, const uint64_t *na,
-					    const uint64_t *nb, size_t i, size_t words)
-{
-	out[2 * i] = percpu_stats_words2(na, 2 * i, words);
-	out[2 * i + 1] = percpu_stats_words2(nb, 2 * i, words);
-}
-
 /**
  * Add na[0] to na[words-1] to the fields of object a, and nb[0] to nb[words-1] to those of object b,
  * with one commit: a snapshot contains all of it or nothing, also if the thread is killed. The two
  * may be the same object, and na and nb the same array. words must be the number of fields.
  *
- * Inlined if words is a constant of up to 8: then both objects must exist, and the call does not
+ * Inlined if words is a constant of up to 4: then both objects must exist, and the call does not
  * check it. Whether an object is allocated is never checked.
  *
  * Returns 0, or, with nothing added
@@ -175,27 +167,23 @@ PERCPU_INLINE int percpu_stats_group_update_both(const struct percpu_stats_group
 {
 	char *base = g->block.base;
 	const size_t stride = g->block.stride;
+	const uint64_t names = percpu_group_names(a, b);
 	const size_t at = g->head + a * g->record, bt = g->head + b * g->record;
-	percpu_words2 n[8];
 	int r;
 
-	if (__builtin_constant_p(words) && words >= 1 && words <= 8 && words == g->words &&
-	    percpu_likely(g->vector != 0)) {
-		percpu_stats_group_pairs(n, na, nb, 0, words);
-		percpu_stats_group_pairs(n, na, nb, 1, words);
-		percpu_stats_group_pairs(n, na, nb, 2, words);
-		percpu_stats_group_pairs(n, na, nb, 3, words);
+	if (__builtin_constant_p(words) && words >= 1 && words <= 4 && words == g->words &&
+	    percpu_likely(g->vector >= words)) {
+		percpu_words2 na0 = percpu_stats_words2(na, 0, words);
+		percpu_words2 nb0 = percpu_stats_words2(nb, 0, words);
+		percpu_words2 na2 = percpu_stats_words2(na, 2, words);
+		percpu_words2 nb2 = percpu_stats_words2(nb, 2, words);
+
 		if (words <= 2)
-			r = percpu_seq_group_update2(base, stride, g->bank, g->banks,
-						     percpu_group_names(a, b), at, bt, n[0], n[1]);
-		else if (words <= 4 && g->vector == 4)
-			r = percpu_seq_group_update4(base, stride, g->bank, g->banks,
-						     percpu_group_names(a, b), at, bt, n[0], n[2],
-						     n[1], n[3]);
+			r = percpu_seq_group_update2(base, stride, g->bank, g->banks, names, at, bt,
+						     na0, nb0);
 		else
-			r = percpu_seq_group_update(base, stride, g->bank, g->banks,
-						    percpu_group_names(a, b), at, bt, n,
-						    (words + 1) / 2 * 16);
+			r = percpu_seq_group_update4(base, stride, g->bank, g->banks, names, at, bt,
+						     na0, na2, nb0, nb2);
 		if (percpu_likely(r == 0))
 			return 0;
 	}

@@ -311,13 +311,15 @@ static int update_by_lock(const struct percpu_stats_group *g, size_t a, const ui
 int percpu_stats_group_update_slow(const struct percpu_stats_group *g, size_t a, const uint64_t *na,
 				   size_t b, const uint64_t *nb, size_t words)
 {
-	percpu_words2 n[PERCPU_STATS_MAX_COMMIT];
+	percpu_words2 n[PERCPU_STATS_MAX_COMMIT]; /* a pair for a, and one for b, and so on */
 	int r = PERCPU_SEQ_SLOW, e = check_group_update(g, a, b, words);
 
 	if (e != 0)
 		return e;
-	for (size_t i = 0; 2 * i < words; i++)
-		percpu_stats_group_pairs(n, na, nb, i, words);
+	for (size_t i = 0; i < words; i += 2) {
+		n[i] = percpu_stats_words2(na, i, words);
+		n[i + 1] = percpu_stats_words2(nb, i, words);
+	}
 	for (int try = 0; percpu_seq_prepare_try(r, try); try++)
 		r = try_group_update(g, a, b, n);
 	return r == 0 ? 0 : update_by_lock(g, a, na, b, nb);

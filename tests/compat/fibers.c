@@ -28,6 +28,7 @@ static struct lane {
 static const uint64_t bank;
 static uint64_t at = PERCPU_SEQ_CLOSED;
 static uint64_t words[8];
+static percpu_words2 pairs[4];
 static int64_t got;
 static void *item;
 static const uint32_t set = 1;
@@ -63,6 +64,11 @@ FIBER(bank_add, (void)percpu_seq_bank_add(BANK, 1))
 FIBER(bank_add2, (void)percpu_seq_bank_add2(BANK, percpu_words2_of(1, 2)))
 FIBER(copies_add, (void)percpu_seq_copies_add(BANK, 1, 2, 1))
 FIBER(bank_update, (void)percpu_seq_bank_update(BANK, words, 2))
+FIBER(group_update2, (void)percpu_seq_group_update2(BANK, percpu_group_names(0, 1), 64, 80,
+						    percpu_words2_of(1, 2), percpu_words2_of(3, 4)))
+FIBER(group_update,
+      (void)percpu_seq_group_update(BANK, percpu_group_names(0, 1), 64, 80, pairs, 16))
+FIBER(group_undo, (void)percpu_seq_group_undo(BANK, 64, 2, 16))
 FIBER(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 1000, &got))
 FIBER(cmpxchg, (void)percpu_seq_cmpxchg(GUARDED, 0, 0, &got))
 FIBER(xchg, (void)percpu_seq_xchg(GUARDED, 0, &got))
@@ -90,6 +96,9 @@ static const struct {
 	{ "bank_add2", bank_add2, true },
 	{ "copies_add", copies_add, true },
 	{ "bank_update", bank_update, true },
+	{ "group_update2", group_update2, true },
+	{ "group_update", group_update, true },
+	{ "group_undo", group_undo, true },
 	{ "add_limit", add_limit, true },
 	{ "cmpxchg", cmpxchg, true },
 	{ "xchg", xchg, true },

@@ -440,6 +440,9 @@ const struct workload *workload(unsigned nth)
 	if (nth < WORKLOAD_ENTERS)
 		return &workload_enters[nth];
 	nth -= WORKLOAD_ENTERS;
+	if (nth < WORKLOAD_GROUPS)
+		return &workload_groups[nth];
+	nth -= WORKLOAD_GROUPS;
 	return nth < WORKLOAD_VALUES ? &workload_values[nth] : NULL;
 }
 

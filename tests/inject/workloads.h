@@ -90,6 +90,9 @@ extern const struct workload workload_rings[WORKLOAD_RINGS];
 #define WORKLOAD_ENTERS 1
 extern const struct workload workload_enters[WORKLOAD_ENTERS];
 
+#define WORKLOAD_GROUPS 4
+extern const struct workload workload_groups[WORKLOAD_GROUPS];
+
 #define WORKLOAD_VALUES 4
 extern const struct workload workload_values[WORKLOAD_VALUES];
 

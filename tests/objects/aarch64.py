@@ -68,7 +68,7 @@ def decode(at, text):
             i.op, i.width = "compare", register(args[0]).width
         i.sources = [register(a) for a in args[:1]]
         return i
-    if name in ("yield", "nop", "isb"):
+    if name in ("yield", "nop", "isb", "dmb"):
         i.op = "nothing"
         return i
     if name == "adrp":

@@ -30,6 +30,7 @@ from table import OPTIONAL, SEQUENCES, Spec
 
 HERE = pathlib.Path(__file__).resolve().parent
 LINK = ["-nostdlib", "-static", "-Wl,-e,0,--unresolved-symbols=ignore-all,--no-warn-mismatch"]
+SPECS = ("spec.h", "spec_group.h")
 SEQUENCES_C = (HERE / "sequences.c", "gnu11")
 KEPT = r"^(?:__attr.*\) )?(?:int\w*|void) (\w+)\([^;{}]*\)\n\{"  # with link-time optimization
 WAYS = ["-O2", "-O0"]
@@ -73,7 +74,7 @@ class Check:
     def __init__(self, source, work):
         self.source, self.work = source, work
         arch = source / "include/percpu/arch"
-        self.spec = Spec((arch / "spec.h").read_text())
+        self.spec = Spec("".join((arch / name).read_text() for name in SPECS))
         self.functions, self.faults = {}, list(self.spec.faults())
         for m in (x86_64, aarch64):
             text = "".join(path.read_text() for path in sorted(arch.glob(f"{m.NAME}*.h")))

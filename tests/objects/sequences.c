@@ -49,6 +49,28 @@ int bank_update(BANK, const uint64_t *n, uint64_t words)
 	return percpu_seq_bank_update(cell, stride, bank, mask, n, words);
 }
 
+int group_update2(BANK, uint64_t names, uint64_t a, uint64_t b, percpu_words2 na, percpu_words2 nb)
+{
+	return percpu_seq_group_update2(cell, stride, bank, mask, names, a, b, na, nb);
+}
+
+int group_update4(BANK, uint64_t names, uint64_t a, uint64_t b, percpu_words2 na0,
+		  percpu_words2 na2, percpu_words2 nb0, percpu_words2 nb2)
+{
+	return percpu_seq_group_update4(cell, stride, bank, mask, names, a, b, na0, na2, nb0, nb2);
+}
+
+int group_update(BANK, uint64_t names, uint64_t a, uint64_t b, const percpu_words2 *n,
+		 uint64_t bytes)
+{
+	return percpu_seq_group_update(cell, stride, bank, mask, names, a, b, n, bytes);
+}
+
+int group_undo(BANK, uint64_t head, uint64_t records, uint64_t bytes)
+{
+	return percpu_seq_group_undo(cell, stride, bank, mask, head, records, bytes);
+}
+
 int add_limit(GUARDED, int64_t n, int64_t limit, int64_t *ret)
 {
 	return percpu_seq_add_limit(cell, guard, stride, n, limit, ret);

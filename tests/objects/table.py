@@ -9,6 +9,7 @@ import re
 # (in the bank that counts, where there are banks), "cell[]" is anywhere in it,
 # "n[]" anywhere in what the argument n points to, and "*at"
 # is the word of this CPU behind the address that was loaded from "at".
+GROUP = "bank:64 cell:64:acquire cell+8:64 "
 GUARD = "guard:32:acquire "
 SEQUENCES = {
     "add": ("cell:64", "cell:64"),
@@ -21,6 +22,19 @@ SEQUENCES = {
         "bank:64 cell:64:acquire cell[]:128 n[]:128",
         "cell[]:128 cell:64:release",
     ),
+    "group_update2": (
+        GROUP + "cell[]:128",
+        "cell[]:128 " * 2 + "cell+8:64:release " + "cell[]:128 " * 2 + "cell:64:release",
+    ),
+    "group_update4": (
+        GROUP + "cell[]:256",
+        "cell[]:256 " * 2 + "cell+8:64:release " + "cell[]:256 " * 2 + "cell:64:release",
+    ),
+    "group_update": (
+        GROUP + "cell[]:128 n[]:128",
+        "cell[]:128 " * 2 + "cell+8:64:release " + "cell[]:128 " * 2 + "cell:64:release",
+    ),
+    "group_undo": (GROUP + "cell[]:128", "cell[]:128 " * 2 + "cell:64:release"),
     "add_limit": (GUARD + "cell:64", "cell:64"),
     "cmpxchg": (GUARD + "cell:64", "cell:64"),
     "xchg": (GUARD + "cell:64", "cell:64"),
@@ -49,7 +63,7 @@ SEQUENCES = {
     "spin": ("flag:32", ""),
 }
 # Those that a port need not have: no instruction stores so much.
-OPTIONAL = {"bank_add4", "bank_add8"}
+OPTIONAL = {"bank_add4", "bank_add8", "group_update4"}
 POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "state", "at", "flag"}
 
 

@@ -66,6 +66,7 @@ void stepping_make(unsigned cpu)
 	stepping_make_critical();
 	stepping_make_items();
 	stepping_make_graces();
+	stepping_make_group(region);
 	stepping_make_refs();
 	stepping_make_rwlock();
 	stepping_make_values(region, cpu);
@@ -218,6 +219,12 @@ static const struct stepping_operation operations[] = {
 #endif
 	{ "sequence copies_add", MEMORY_LANES, MODEL_PAIR_ADD, run_sequence },
 	{ "sequence bank_update", MEMORY_LANES, MODEL_BANK_UPDATE, run_sequence },
+	{ "sequence group_update2", MEMORY_LANES, MODEL_GROUP_UPDATE2, run_sequence },
+#if PERCPU_SEQ_WORDS >= 4
+	{ "sequence group_update4", MEMORY_LANES, MODEL_GROUP_UPDATE4, run_sequence },
+#endif
+	{ "sequence group_update", MEMORY_LANES, MODEL_GROUP_UPDATE, run_sequence },
+	{ "sequence group_undo", MEMORY_LANES, MODEL_GROUP_UNDO, run_sequence },
 	{ "sequence narrow_add", MEMORY_LANES, MODEL_NARROW_ADD, run_sequence },
 	{ "sequence add_at", MEMORY_LANES, MODEL_ADD_AT, run_sequence },
 	{ "sequence narrow_add_if", MEMORY_LANES, MODEL_NARROW_ADD_IF, run_sequence },
@@ -269,8 +276,8 @@ static const struct stepping_operation operations[] = {
 const struct stepping_operation *stepping_operation(unsigned nth)
 {
 	static const struct stepping_operation *const all[] = {
-		operations,    stepping_own,	stepping_called, stepping_items,   stepping_graces,
-		stepping_refs, stepping_rwlock, stepping_values, stepping_critical
+		operations,    stepping_own,	stepping_called, stepping_items,    stepping_graces,
+		stepping_refs, stepping_rwlock, stepping_values, stepping_critical, stepping_group
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -295,6 +302,7 @@ void stepping_fill(const struct stepping_operation *o, uint64_t *random)
 	for (unsigned i = 0; o->memory == MEMORY_LANES && i < stepping_lanes(o); i++)
 		model_fill(&lanes[i], o->op, random);
 	stepping_fill_values(o);
+	stepping_fill_group(o);
 }
 
 static void read_stats(const struct percpu_stats *s, struct model_lane *out)
@@ -308,7 +316,7 @@ void stepping_read(const struct stepping_operation *o, struct model_lane *out)
 	memset(out, 0, stepping_lanes(o) * sizeof(*out));
 	if (o->memory == MEMORY_LANES)
 		memcpy(out, lanes, stepping_lanes(o) * sizeof(*out));
-	else if (stepping_read_values(o, out))
+	else if (stepping_read_values(o, out) || stepping_read_group(o, out))
 		return;
 	else if (o->run == run_split)
 		out->word[0] = percpu_local_sum(&split);

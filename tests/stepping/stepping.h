@@ -98,6 +98,14 @@ void stepping_reset(const struct stepping_operation *o, struct model_lane *got,
 /** Return whether its object can be in a shared region on this machine. */
 bool stepping_is_shared(const struct stepping_operation *o);
 
+/* operations_group.c: as the functions of operations_values.c, for groups of statistics. */
+
+extern const struct stepping_operation stepping_group[];
+
+void stepping_make_group(struct percpu_region *r);
+void stepping_fill_group(const struct stepping_operation *o);
+bool stepping_read_group(const struct stepping_operation *o, struct model_lane *out);
+
 /* trace.c: a child under control. */
 
 struct stepping_child {

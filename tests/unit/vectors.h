@@ -31,6 +31,7 @@ static struct lane {
 static struct percpu_rseq area;
 static uint64_t step[8] __attribute__((aligned(64))) = { 1, 2, 3, 4, 5, 6, 7, 8 };
 static uint64_t words[8];
+static percpu_words2 pairs[4];
 static const uint64_t bank;
 static uint64_t at;
 static const int64_t n[8];
@@ -99,6 +100,19 @@ KEEP(bank_add8_avx512, "avx512f", wide8,
 				percpu_words2_of(5, 6), percpu_words2_of(7, 8)))
 KEEPS(copies_add, (void)percpu_seq_copies_add(BANK, 1, 8, 1))
 KEEPS(bank_update, (void)percpu_seq_bank_update(BANK, words, 8))
+KEEPS(group_update2, (void)percpu_seq_group_update2(BANK, percpu_group_names(0, 1), 64, 80,
+						    percpu_words2_of(1, 2), percpu_words2_of(3, 4)))
+KEEPS(group_update4, (void)percpu_seq_group_update4(BANK, percpu_group_names(0, 1), 96, 128,
+						    percpu_words2_of(1, 2), percpu_words2_of(3, 4),
+						    percpu_words2_of(5, 6), percpu_words2_of(7, 8)))
+KEEPS(group_update4_slow, lane.guard[0]++; area.cpu_id = -1;
+      (void)percpu_seq_group_update4(BANK, percpu_group_names(0, 1), 96, 128,
+				     percpu_words2_of(1, 2), percpu_words2_of(3, 4),
+				     percpu_words2_of(5, 6), percpu_words2_of(7, 8));
+      area.cpu_id = 0)
+KEEPS(group_update,
+      (void)percpu_seq_group_update(BANK, percpu_group_names(0, 1), 96, 128, pairs, 32))
+KEEPS(group_undo, lane.word[0]++; (void)percpu_seq_group_undo(BANK, 96, 2, 32))
 KEEPS(add_limit, (void)percpu_seq_add_limit(GUARDED, 1, 50, &got))
 KEEPS(cmpxchg, (void)percpu_seq_cmpxchg(GUARDED, 0, 0, &got))
 KEEPS(xchg, (void)percpu_seq_xchg(GUARDED, 0, &got))
@@ -152,6 +166,11 @@ static const struct {
 	{ "bank_add8", NULL, bank_add8_avx512 },
 	BOTH(copies_add),
 	BOTH(bank_update),
+	BOTH(group_update2),
+	BOTH(group_update4),
+	BOTH(group_update4_slow),
+	BOTH(group_update),
+	BOTH(group_undo),
 	BOTH(add_limit),
 	BOTH(cmpxchg),
 	BOTH(xchg),

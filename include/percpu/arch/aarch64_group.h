@@ -22,7 +22,8 @@ PERCPU_BEGIN_DECLS
 	"tst x9, #1\n\t"                                                       \
 	PERCPU_SEQ_REFUSE_UNLESS("eq")                                         \
 	"add %[turn], %[turn], #1\n\t"                                         \
-	"bfi %[names], %[turn], #0, #1\n\t"                                    \
+	"and x9, %[turn], #1\n\t"                                              \
+	"orr %[names], %[names], x9\n\t"                                       \
 	"add %[a], %[a], x10\n\t"                                              \
 	"add %[b], %[b], x10\n\t"
 
@@ -47,7 +48,8 @@ PERCPU_INLINE int percpu_seq_group_update2(void *cell, size_t stride, const uint
 		PERCPU_SEQ_GROUP_BEGIN
 		"ldr q0, [%[a]]\n\t"
 		"ldr q1, [%[b]]\n\t"
-		"stp q0, q1, [x10, #32]\n\t"
+		"str q0, [x10, #32]\n\t"
+		"str q1, [x10, #48]\n\t"
 		PERCPU_SEQ_GROUP_OPEN
 		PERCPU_SEQ_STEP(decided)
 		"add v0.2d, v0.2d, %[na].2d\n\t"
@@ -128,6 +130,16 @@ PERCPU_INLINE int percpu_seq_group_update(void *cell, size_t stride, const uint6
 	PERCPU_SEQ_EXIT
 }
 
+/* The number of a record becomes its address; slow if there is no such record. */
+#define PERCPU_SEQ_GROUP_RECORD(number)                                        \
+	"cmp " number ", %[records]\n\t"                                       \
+	"b.lo 5f\n\t"                                                          \
+	"b %l[slow]\n"                                                         \
+	"5:\n\t"                                                               \
+	"add x9, x10, %[head]\n\t"                                             \
+	"mul " number ", " number ", %[bytes]\n\t"                             \
+	"add " number ", " number ", x9\n\t"
+
 PERCPU_INLINE int percpu_seq_group_undo(void *cell, size_t stride, const uint64_t *bank,
 					uint64_t mask, uint64_t head, uint64_t records,
 					uint64_t bytes)
@@ -144,14 +156,8 @@ PERCPU_INLINE int percpu_seq_group_undo(void *cell, size_t stride, const uint64_
 		PERCPU_SEQ_REFUSE_UNLESS("ne")
 		"ubfx %[a], %[b], #1, #31\n\t"
 		"lsr %[b], %[b], #32\n\t"
-		"cmp %[a], %[records]\n\t"
-		"ccmp %[b], %[records], #2, lo\n\t" /* 2: as if not lower */
-		"b.lo 5f\n\t"
-		"b %l[slow]\n"
-		"5:\n\t"
-		"add x9, x10, %[head]\n\t"
-		"madd %[a], %[a], %[bytes], x9\n\t"
-		"madd %[b], %[b], %[bytes], x9\n\t"
+		PERCPU_SEQ_GROUP_RECORD("%[a]")
+		PERCPU_SEQ_GROUP_RECORD("%[b]")
 		"add x9, x10, #32\n\t"
 		"mov %[i], xzr\n"
 		"6:\n\t"

@@ -17,14 +17,14 @@ PERCPU_BEGIN_DECLS
  * lowest bit, and a and b become addresses. */
 #define PERCPU_SEQ_GROUP_BEGIN                                                 \
 	"movq (%%rax), %[b]\n\t"                                               \
-	"movl 8(%%rax), %k[t]\n\t"                                             \
+	"movq 8(%%rax), %[t]\n\t"                                              \
 	PERCPU_SEQ_STEP(loaded)                                                \
-	"xorl %k[b], %k[t]\n\t"                                                \
-	"testb $1, %b[t]\n\t"                                                  \
+	"xorq %[b], %[t]\n\t"                                                  \
+	"testl $1, %k[t]\n\t"                                                  \
 	PERCPU_SEQ_REFUSE_IF("nz")                                             \
 	"incq %[b]\n\t"                                                        \
-	"movl %k[b], %k[t]\n\t"                                                \
-	"andl $1, %k[t]\n\t"                                                   \
+	"movq %[b], %[t]\n\t"                                                  \
+	"andq $1, %[t]\n\t"                                                    \
 	"orq %[t], %[names]\n\t"                                               \
 	"addq %%rax, %[first]\n\t"                                             \
 	"addq %%rax, %[second]\n\t"
@@ -175,11 +175,12 @@ PERCPU_INLINE int percpu_seq_group_undo(void *cell, size_t stride, const uint64_
 		"movq (%%rax), %[b]\n\t"
 		"movq 8(%%rax), %[second]\n\t"
 		PERCPU_SEQ_STEP(loaded)
-		"xorl %k[second], %k[b]\n\t"
-		"testb $1, %b[b]\n\t"
+		"xorq %[second], %[b]\n\t"
+		"testl $1, %k[b]\n\t"
 		PERCPU_SEQ_REFUSE_IF("z")
-		"movl %k[second], %k[b]\n\t"
-		"shrl $1, %k[b]\n\t"
+		"movq %[second], %[b]\n\t"
+		"shlq $32, %[b]\n\t"
+		"shrq $33, %[b]\n\t"
 		"shrq $32, %[second]\n\t"
 		PERCPU_SEQ_GROUP_RECORD("%[b]")
 		PERCPU_SEQ_GROUP_RECORD("%[second]")
