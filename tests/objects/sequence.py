@@ -9,7 +9,7 @@ import dataclasses
 import re
 
 from instructions import Mem, Reg, Unknown
-from table import POINTERS, SEQUENCES
+from table import FENCED, POINTERS, SEQUENCES
 
 LANE, BANK = "distance of the lane", "distance of the bank"
 DISTANCES = {LANE, BANK}
@@ -356,5 +356,13 @@ class Judge:
         ):
             found = " ".join(str(access) for access in self.stores)
             self.fault(f"stores {found}; not {' '.join(stores)}")
+        fences = [n for n, i in enumerate(self.instructions) if i.text.startswith("dmb")]
+        wanted = self.machine.ORDERS and self.name in FENCED
+        if len(fences) != wanted or not all(
+            self.instructions[n].text.split()[1] == "ishst"
+            and self.instructions[n - 1] is self.stores[2].instruction
+            for n in fences
+        ):
+            self.fault("no fence of stores behind the third store, or another one")
         if stores and (not self.stores or self.stores[-1].instruction is not self.instructions[-1]):
             self.fault("the last instruction is not the commit", self.instructions[-1])

@@ -62,6 +62,8 @@ SEQUENCES = {
     ),
     "spin": ("flag:32", ""),
 }
+# Those with a fence of stores behind the third store, on machines whose stores have no order.
+FENCED = {"group_update2", "group_update"}
 # Those that a port need not have: no instruction stores so much.
 OPTIONAL = {"bank_add4", "bank_add8", "group_update4"}
 POINTERS = {"cell", "guard", "partner", "bank", "n", "src", "state", "at", "flag"}
