@@ -63,11 +63,11 @@ struct percpu_stats_group {
  * group takes 64 bytes and 32 per field. In the bias lane an object takes 4 bytes and a bit more.
  *
  * Returns 0, or
- *	-EINVAL	size is 0 or not a multiple of 8, n or totals is 0, totals is more than n, a NULL, or
- *		more objects than fit into a lane. In a region of the default lane size each bank has
- *		32 KiB (2044 objects of 2 fields; docs/memory/region.md says what larger lanes cost).
- *		In memory of this process all objects together may have 128 GiB (128 MiB in 32-bit
- *		processes)
+ *	-EINVAL	size is 0 or not a multiple of 8, n or totals is 0, totals is more than n, n is more
+ *		than 2147483647, a NULL, or more objects than fit into a lane. In a region of the
+ *		default lane size each bank has 32 KiB (2044 objects of 2 fields;
+ *		docs/memory/region.md says what larger lanes cost). In memory of this process all
+ *		objects together may have 128 GiB (128 MiB in 32-bit processes)
  *	-E2BIG	more than PERCPU_STATS_MAX_COMMIT fields
  *	-EROFS, -ENOSPC, -ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
  */
@@ -135,8 +135,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_group_alloc(const struct percpu_st
  *
  * Progress: as percpu_stats_group_alloc().
  */
-PERCPU_API PERCPU_MUST_CHECK int percpu_stats_group_free(const struct percpu_stats_group *g,
-							 size_t i, size_t to);
+PERCPU_API int percpu_stats_group_free(const struct percpu_stats_group *g, size_t i, size_t to);
 
 PERCPU_API int percpu_stats_group_update_slow(const struct percpu_stats_group *g, size_t a,
 					      const uint64_t *na, size_t b, const uint64_t *nb,

@@ -113,6 +113,14 @@ def statistics(lib):
     out = (u64 * 4)()
     lib.same(lib.so.percpu_stats_fetch(stats, size(1), size(1), out), 0, "fetch")
     lib.same(list(out), [1, 2, 3, 8], "statistics")
+    group = lib.make("percpu_stats_group_create", size(32), size(1), size(2))
+    args = (size(1), n, size(0), n, size(4))
+    lib.same(lib.call("percpu_stats_group_update_both", group, *args), 0, "update of both")
+    args = (size(1), n, size(4))
+    lib.same(lib.call("percpu_stats_group_update", group, *args), 0, "update of one")
+    out = (u64 * 8)()
+    lib.same(lib.so.percpu_stats_group_fetch(group, size(0), size(2), out), 0, "fetch")
+    lib.same(list(out), [1, 2, 3, 4, 2, 4, 6, 8], "a group")
 
 
 def words(lib):

@@ -148,6 +148,17 @@ AT(percpu_stats, n, 80, 52, 48);
 AT(percpu_stats, head, 88, 56, 52);
 AT(percpu_stats, flags, 96, 60, 56);
 
+SIZE(percpu_stats_group, 104, 64, 60);
+AT(percpu_stats_group, block, 0, 0, 0);
+AT(percpu_stats_group, record, 40, 20, 20);
+AT(percpu_stats_group, bank, 48, 24, 24);
+AT(percpu_stats_group, banks, 56, 32, 28);
+AT(percpu_stats_group, head, 64, 40, 36);
+AT(percpu_stats_group, words, 72, 44, 40);
+AT(percpu_stats_group, n, 80, 48, 44);
+AT(percpu_stats_group, totals, 88, 52, 48);
+AT(percpu_stats_group, vector, 96, 56, 52);
+
 SIZE(percpu_local, 40, 20, 20);
 AT(percpu_local, cell, 0, 0, 0);
 AT(percpu_local, guard, 8, 4, 4);

@@ -62,6 +62,7 @@ enum field {
 	OWNED,
 	SHARES,
 	EXTREMA,
+	GROUP,
 	FIELDS,
 };
 
@@ -82,6 +83,7 @@ static uint64_t owner_block;	/* key in the owners' control block */
 static uint64_t owned_keys[2];	/* of the gauges: integers; doubles, the most recent */
 static uint64_t owned_block[2]; /* keys in the gauges' control blocks */
 
+static uint64_t group_key;
 static uint64_t approx_key; /* there is no root left for it */
 
 /* Make a sum whose lanes are closed, because it has reached a limit. */
@@ -130,6 +132,27 @@ static void make_owners(void)
 	percpu_region_close(r);
 }
 
+static size_t group_banks; /* bytes from its first bank to the second */
+
+static void make_group(struct percpu_region *r)
+{
+	const uint64_t ones[2] = { 1, 1 };
+	struct percpu_stats_group *g;
+	uint64_t out[2];
+	size_t flow = 0;
+
+	must(percpu_stats_group_create_in(r, 16, 1, N, &g) == 0 &&
+		     percpu_stats_group_alloc(g, &flow) == 0 &&
+		     percpu_stats_group_update_both(g, flow, ones, 0, ones, 2) == 0 &&
+		     percpu_stats_group_fetch_zero(g, flow, 1, out, NULL) == 0 &&
+		     percpu_stats_group_update_both(g, flow, ones, 0, ones, 2) == 0 &&
+		     percpu_stats_group_free(g, flow, 0) == 0,
+	     "a group");
+	group_key = percpu_stats_group_key(g);
+	group_banks = g->banks;
+	percpu_stats_group_detach(g);
+}
+
 static void make_good_file(void)
 {
 	struct percpu_region_options o = { .size = sizeof(o) };
@@ -173,6 +196,7 @@ static void make_good_file(void)
 	     "roots");
 	must(percpu_histogram_open(r, HISTOGRAM_ROOT, &histogram, &h) == 0, "a histogram");
 	make_approx(r);
+	make_group(r);
 	percpu_histogram_record(h, 1);
 	percpu_histogram_detach(h);
 	must(percpu_rate_open(r, RATE_ROOT, N, 1000, &rate) == 0, "a rate");
@@ -313,6 +337,11 @@ static size_t place_of(const struct patch *p)
 	case EXTREMA:
 		at = control_at(EXTREMA_ROOT) - (p->unused % 2 ? 0 : bias_lane() - PERCPU_HEAD) +
 		     words % sizeof(struct percpu_extrema_control);
+		break;
+	case GROUP: /* its control, its biases, or what the first CPU has */
+		at = offset_of(group_key) +
+		     (p->unused % 3 == 0 ? 0 : group_banks * (p->unused / 3 % 2)) -
+		     (p->unused % 3 == 2 ? bias_lane() - PERCPU_HEAD : 0) + words % 128;
 		break;
 	case LENGTH:
 	case FIELDS:
@@ -484,6 +513,32 @@ static void use_stats(struct percpu_region *r, const struct input *in, uint64_t 
 			percpu_stats_detach(s);
 	}
 	free(out);
+}
+
+static void use_group(struct percpu_region *r, const struct input *in)
+{
+	const uint64_t ones[2] = { 1, 1 };
+	struct percpu_stats_group *g;
+	uint64_t out[2 * N], ns;
+	size_t flow = 1;
+
+	if (percpu_stats_group_attach(r, group_key, 16, 1, N, &g) != 0)
+		return;
+	check_block(r, g->block.base, g->block.size);
+	refused += percpu_stats_group_fetch(g, 0, N, out) != 0;
+	refused += percpu_stats_group_alloc(g, &flow) != 0;
+	must(flow >= 1 && flow < N, "an object that does not exist");
+	for (unsigned i = 0; i < 2 && (in->writable & 1); i++) {
+		refused += percpu_stats_group_update_both(g, flow, ones, 0, ones, 2) != 0;
+		refused += percpu_stats_group_update_slow(g, flow, ones, N - 1, ones, 2) != 0;
+	}
+	refused += percpu_stats_group_snapshot(g, 0, N, out, &ns) != 0;
+	refused += percpu_stats_group_fetch_zero(g, 0, N, out, &ns) != 0;
+	refused += percpu_stats_group_free(g, flow, 0) != 0;
+	if ((in->actions & 16) != 0)
+		percpu_stats_group_destroy(g);
+	else
+		percpu_stats_group_detach(g);
 }
 
 /* Read all records. No thread puts any more, so there is an end. */
@@ -706,6 +761,7 @@ static void use_region(const struct input *in)
 		use_cells(r, in, key, n);
 	}
 	use_approx(r, in, approx_key);
+	use_group(r, in);
 	if (in->writable & 1 && (in->actions & 0x40) != 0)
 		refused += percpu_region_set_root(r, RATE_ROOT, keys[RATE_ROOT], keys[0]) != 0;
 	percpu_region_close(r);

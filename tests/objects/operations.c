@@ -25,6 +25,7 @@ struct objects {
 	struct percpu_counter *counter;
 	struct percpu_counter_array *array;
 	struct percpu_stats *stats;
+	struct percpu_stats_group *group;
 	struct percpu_compact *compact;
 	struct percpu_wbuf *wbuf;
 	struct percpu_ring *ring;
@@ -76,6 +77,9 @@ INLINE void every_operation(const struct objects *o)
 	(void)percpu_stats_update(o->stats, 0, 0, u, 2);
 	(void)percpu_stats_update(o->stats, 0, 0, u, 4);
 	(void)percpu_stats_update(o->stats, 0, 0, u, 8);
+	(void)percpu_stats_group_update_both(o->group, 1, u, 0, u, 2);
+	(void)percpu_stats_group_update_both(o->group, 1, u, 0, u, 3);
+	(void)percpu_stats_group_update(o->group, 1, u, 4);
 	percpu_compact_add(o->compact, 0, n[0]);
 	(void)percpu_fcounter_add(o->fcounter, 0.5);
 	(void)percpu_fcounter_array_add(o->farray, o->n, 0.5);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <percpu/calls.h>
 #include <percpu/compact.h>
 #include <percpu/fence.h>
 #include <percpu/grace.h>
@@ -242,6 +243,69 @@ static int shared_stats(void)
 static int whole_stats(void)
 {
 	return stats_in(sweep_region, PERCPU_STATS_WHOLE);
+}
+
+/* Attach to a group, destroy it, and open another one at a root. */
+static int shared_group_in(struct percpu_region *r, struct percpu_stats_group **ret)
+{
+	struct percpu_stats_group *made, *again;
+	int e = percpu_stats_group_create_in(r, 16, 1, PORTS, &made);
+
+	if (e != 0)
+		return e;
+	e = percpu_stats_group_attach(r, percpu_stats_group_key(made), 16, 1, PORTS, &again);
+	if (e == 0)
+		percpu_stats_group_detach(again);
+	percpu_stats_group_destroy(made);
+	return e != 0 ? e : percpu_stats_group_open(r, 7, 16, 1, PORTS, ret);
+}
+
+static int group_in(struct percpu_region *r)
+{
+	const uint64_t one[2] = { 1, 2 };
+	struct percpu_stats_group *g = NULL;
+	uint64_t out[2 * PORTS], ns;
+	size_t flow = 0;
+	int e = r != NULL ? shared_group_in(r, &g) : percpu_stats_group_create(16, 1, PORTS, &g);
+
+	if (e == 0)
+		e = percpu_stats_group_alloc(g, &flow);
+	if (e == 0)
+		e = percpu_stats_group_update_both(g, flow, one, 0, one, 2);
+	if (e == 0)
+		e = percpu_stats_group_update_slow(g, flow, one, 0, one, 2);
+	if (e == 0)
+		e = percpu_stats_group_update_call(g, flow, one, 2);
+	memset(out, 0x55, sizeof(out));
+	if (e == 0)
+		e = percpu_stats_group_snapshot(g, 0, PORTS, out, &ns);
+	if (e == 0)
+		e = percpu_stats_group_free(g, flow, 0);
+	fault_clear();
+	if (e == 0) {
+		assert_int_equal(out[2 * flow + 1], 6);
+		assert_int_equal(percpu_stats_group_fetch(g, 0, PORTS, out), 0);
+		assert_int_equal(out[1], 10); /* the total has its own and the flow's */
+	} else if (g != NULL) {
+		/* Whatever failed, the next snapshot is whole. */
+		assert_int_equal(percpu_stats_group_fetch_zero(g, 0, PORTS, out, &ns), 0);
+		assert_int_equal(out[1], 2 * out[0]);
+		assert_int_equal(out[2 * flow + 1], 2 * out[2 * flow]);
+	}
+	if (r != NULL && g != NULL)
+		assert_int_equal(percpu_region_set_root(r, 7, percpu_stats_group_key(g), 0), 0);
+	percpu_stats_group_destroy(g);
+	return e;
+}
+
+static int private_group(void)
+{
+	return group_in(NULL);
+}
+
+static int shared_group(void)
+{
+	return group_in(sweep_region);
 }
 
 static int compact_in(struct percpu_region *r)
@@ -611,6 +675,8 @@ const struct sweep_operation faults_operations[] = {
 	{ "statistics", private_stats, { -ENOMEM, -EAGAIN, -EPERM, -ETIMEDOUT } },
 	{ "shared statistics", shared_stats, { -ENOMEM, -ENOSPC, -EAGAIN, -EPERM, -ETIMEDOUT } },
 	{ "whole statistics", whole_stats, { -ENOMEM, -ENOSPC, -EAGAIN, -EPERM, -ETIMEDOUT } },
+	{ "group", private_group, { -ENOMEM, -EAGAIN, -EPERM, -ETIMEDOUT } },
+	{ "shared group", shared_group, { -ENOMEM, -ENOSPC, -EAGAIN, -EPERM, -ETIMEDOUT } },
 	{ "compact counters", private_compact, { -ENOMEM } },
 	{ "shared compact counters", shared_compact, { -ENOMEM, -ENOSPC } },
 	{ "write buffer", write_buffer, { -ENOMEM } },

@@ -592,6 +592,46 @@ static int stats_create(int64_t n)
 	return e;
 }
 
+static int group_of(size_t size, size_t totals, size_t n)
+{
+	struct percpu_stats_group *g;
+	int e = percpu_stats_group_create_in(region, size, totals, n, &g);
+
+	if (e == 0)
+		percpu_stats_group_destroy(g);
+	return e;
+}
+
+static int group_of_2(int64_t n)
+{
+	return group_of(2 * sizeof(uint64_t), 1, (size_t)n);
+}
+
+static int group_fields(int64_t fields)
+{
+	return group_of((size_t)fields * sizeof(uint64_t), 1, 1);
+}
+
+static int size_of_group(int64_t size)
+{
+	return group_of((size_t)size, 1, 1);
+}
+
+static int totals_of_group(int64_t totals)
+{
+	return group_of(8, (size_t)totals, 3);
+}
+
+static int group_create(int64_t n)
+{
+	struct percpu_stats_group *g;
+	int e = percpu_stats_group_create(8, 1, (size_t)n, &g);
+
+	if (e == 0)
+		percpu_stats_group_destroy(g);
+	return e;
+}
+
 static int update_fields(size_t first, size_t fields)
 {
 	static const uint64_t n[PERCPU_STATS_MAX_COMMIT + 1];
@@ -1247,6 +1287,10 @@ static int family_series(int64_t series)
  *	stats.h "Add to up to 16 fields with one commit": the compiler sees to it
  *	stats.h "for each of 1 to 16 values": the compiler sees to it
  *	stats.h "no memory for a copy of more than 4096 bytes": no limit
+ *	stats_group.h "4, 1000, &g); // totals 0 to 3": an example
+ *	stats_group.h "all objects together may have 128 GiB": as of stats.h
+ *	stats_group.h "Inlined if words is a constant of up to 4": geometry
+ *	stats_group.h "no memory for a copy of more than 4096 bytes": no limit
  *	stats.h "or for a copy of more than 4096 bytes": no limit
  *	status.h "at most 10 s": time
  *	variable.h "an alignment of at most 64 bytes": the compiler sees to it
@@ -1391,6 +1435,18 @@ static const struct bound bounds[] = {
 
 	{ "stats.h", "-E2BIG PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields",
 	  whole_fields, "fields", AROUND(64, 0, 0, -E2BIG) },
+	{ "stats_group.h", "-E2BIG more than PERCPU_STATS_MAX_COMMIT fields", group_fields,
+	  "fields", AROUND(64, 0, 0, -E2BIG) },
+	{ "stats_group.h", "size is 0 or not a multiple of 8, n or totals is 0", size_of_group,
+	  "size", AROUND(8, -EINVAL, 0, -EINVAL) },
+	{ "stats_group.h", "n or totals is 0, totals is more than n", totals_of_group, "totals",
+	  AROUND(3, 0, 0, -EINVAL) },
+	{ "stats_group.h", "n or totals is 0", totals_of_group, "totals",
+	  AROUND(1, -EINVAL, 0, 0) },
+	{ "stats_group.h", "n is more than 2147483647", group_create, "n",
+	  AROUND(INT32_MAX, -ENOMEM, -ENOMEM, -EINVAL), .huge = true },
+	{ "stats_group.h", "each bank has 32 KiB (2044 objects of 2 fields", group_of_2, "n",
+	  AROUND(2044, 0, 0, -EINVAL) },
 	{ "stats.h", "size is 0 or not a multiple of 8", size_of_stats, "size",
 	  AROUND(8, -EINVAL, 0, -EINVAL) },
 	{ "stats.h", "each bank has 32 KiB (1024 objects of 4 fields", stats_of_4, "n",

@@ -36,6 +36,7 @@ static void values_are_counted_and_read(void **state)
 {
 	const uint64_t n[2] = { 3, 4 };
 	struct percpu_approx *a;
+	struct percpu_stats_group *g;
 	struct percpu_stats *s;
 	int64_t out[2];
 
@@ -51,6 +52,13 @@ static void values_are_counted_and_read(void **state)
 	assert_int_equal(out[0], 3);
 	assert_int_equal(out[1], 4);
 	percpu_stats_destroy(s);
+	assert_int_equal(percpu_stats_group_create(16, 1, 2, &g), 0);
+	assert_int_equal(percpu_stats_group_update_both_call(g, 1, n, 0, n, 2), 0);
+	assert_int_equal(percpu_stats_group_update_call(g, 1, n, 2), 0);
+	assert_int_equal(percpu_stats_group_fetch(g, 1, 1, out), 0);
+	assert_int_equal(out[0], 6);
+	assert_int_equal(out[1], 8);
+	percpu_stats_group_destroy(g);
 }
 
 /* Get a zone's copy of a CPU; hint to an empty buffer, and to a full one. */

@@ -60,6 +60,8 @@ static void ends_do_nothing(void **state)
 	percpu_compact_detach(NULL);
 	percpu_stats_destroy(NULL);
 	percpu_stats_detach(NULL);
+	percpu_stats_group_destroy(NULL);
+	percpu_stats_group_detach(NULL);
 	percpu_region_close(NULL);
 	percpu_local_destroy(NULL);
 	percpu_approx_destroy(NULL);
@@ -252,7 +254,8 @@ static void regions_are_needed(void **state)
 
 static void nothing_is_read(void **state)
 {
-	uint64_t out = 7, *cells[1] = { &out };
+	uint64_t out = 7, ns = 7, *cells[1] = { &out };
+	size_t number = 7;
 	double sum = 7, most = 8;
 	int64_t min = 7, max = 8;
 
@@ -294,6 +297,13 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_stats_fetch(NULL, 0, 1, &out), -EINVAL);
 	assert_int_equal(percpu_stats_snapshot(NULL, 0, 1, &out), -EINVAL);
 	assert_int_equal(percpu_stats_fetch_zero(NULL, 0, 1, &out), -EINVAL);
+	assert_int_equal(percpu_stats_group_key(NULL), 0);
+	assert_int_equal(percpu_stats_group_alloc(NULL, &number), -EINVAL);
+	assert_int_equal(percpu_stats_group_free(NULL, 1, 0), -EINVAL);
+	assert_int_equal(percpu_stats_group_fetch(NULL, 0, 1, &out), -EINVAL);
+	assert_int_equal(percpu_stats_group_snapshot(NULL, 0, 1, &out, &ns), -EINVAL);
+	assert_int_equal(percpu_stats_group_fetch_zero(NULL, 0, 1, &out, &ns), -EINVAL);
+	assert_true(number == 7 && ns == 7);
 	percpu_wbuf_read(NULL, cells, 1, &out);
 	assert_int_equal(percpu_approx_key(NULL), 0);
 	assert_int_equal(percpu_approx_bound(NULL), 0);

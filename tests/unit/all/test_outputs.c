@@ -102,6 +102,7 @@ unsigned __wrap_percpu_pair_ways(void)
 static char path[128], name[128];
 static struct percpu_region *region;
 static struct percpu_stats *stats, *many;
+static struct percpu_stats_group *group;
 static size_t cpus;
 static struct percpu_histogram *histogram;
 static struct percpu_histogram_snapshot *recorded;
@@ -133,6 +134,7 @@ static void make_world(void)
 	REQUIRE(percpu_region_open(path, all, NULL, &region) == 0);
 	REQUIRE(percpu_stats_create_in(region, FIELDS * 8, 2, 0, &stats) == 0);
 	REQUIRE(percpu_stats_create_in(region, FIELDS * 8, MANY, PERCPU_STATS_WHOLE, &many) == 0);
+	REQUIRE(percpu_stats_group_create_in(region, FIELDS * 8, 1, MANY, &group) == 0);
 	REQUIRE(percpu_histogram_create_in(region, NULL, &histogram) == 0);
 	REQUIRE(percpu_histogram_snapshot_create(histogram, &recorded) == 0);
 	for (int i = 1; i < 100; i++)
@@ -185,6 +187,7 @@ static void end_world(void)
 	percpu_histogram_destroy(histogram);
 	percpu_stats_destroy(stats);
 	percpu_stats_destroy(many);
+	percpu_stats_group_destroy(group);
 	percpu_region_close(region);
 	REQUIRE(unlink(path) == 0 && unlink(name) == 0);
 }
@@ -216,6 +219,21 @@ CALL(stats_fetch, percpu_stats_fetch(stats, 0, 2, o))
 CALL(stats_fetch_many, percpu_stats_fetch(many, 0, MANY, o))
 CALL(stats_snapshot, percpu_stats_snapshot(stats, 0, 2, o))
 CALL(stats_fetch_zero, percpu_stats_fetch_zero(many, 0, MANY, o))
+CALL(group_fetch, percpu_stats_group_fetch(group, 0, 2, o + 8))
+CALL(group_fetch_many, percpu_stats_group_fetch(group, 0, MANY, o + 8))
+CALL(group_snapshot, percpu_stats_group_snapshot(group, 0, MANY, o + 8, AT(uint64_t, 0)))
+CALL(group_fetch_zero, percpu_stats_group_fetch_zero(group, 0, MANY, o + 8, AT(uint64_t, 0)))
+static int group_alloc(char *o)
+{
+	size_t *ret = AT(size_t, 0);
+	int e = percpu_stats_group_alloc(group, ret);
+
+	(void)fault_clear();
+	/* What is still to fail may fail here. */
+	for (int i = 0; e == 0 && percpu_stats_group_free(group, *ret, 0) != 0; i++)
+		REQUIRE(i < 2);
+	return e;
+}
 CALL(extrema_fetch, percpu_extrema_fetch(extrema, AT(int64_t, 0), AT(int64_t, 1)))
 CALL(extrema_reset, percpu_extrema_fetch_reset(extrema, AT(int64_t, 0), AT(int64_t, 1)))
 CALL(doubles_fetch, percpu_extrema_fetch_double(doubles, AT(double, 0), AT(double, 1)))
@@ -275,6 +293,8 @@ MAKES(approx, percpu_approx_create_in(region, NULL, ret), struct percpu_approx,
       percpu_approx_destroy)
 MAKES(stats_made, percpu_stats_create_in(region, 64, 2, 0, ret), struct percpu_stats,
       percpu_stats_destroy)
+MAKES(group_made, percpu_stats_group_create_in(region, 16, 1, 2, ret), struct percpu_stats_group,
+      percpu_stats_group_destroy)
 MAKES(histogram_made, percpu_histogram_create_in(region, NULL, ret), struct percpu_histogram,
       percpu_histogram_destroy)
 MAKES(snapshot, percpu_histogram_snapshot_create(histogram, ret), struct percpu_histogram_snapshot,
@@ -318,6 +338,11 @@ static const struct call {
 	ROW(stats_fetch_many),
 	ROW(stats_snapshot),
 	ROW(stats_fetch_zero),
+	ROW(group_fetch),
+	ROW(group_fetch_many),
+	ROW(group_snapshot),
+	ROW(group_fetch_zero),
+	ROW(group_alloc),
 	ROW(extrema_fetch),
 	ROW(extrema_reset),
 	ROW(doubles_fetch),
@@ -338,6 +363,7 @@ static const struct call {
 	ROW(compact),
 	ROW(approx),
 	ROW(stats_made),
+	ROW(group_made),
 	ROW(histogram_made),
 	ROW(snapshot),
 	ROW(folded),
@@ -380,7 +406,9 @@ static uint64_t mapped_now(void)
 static bool only_reads(const struct call *c)
 {
 	return c->make == stats_fetch || c->make == stats_fetch_many || c->make == stats_snapshot ||
-	       c->make == stats_fetch_zero || c->make == extrema_fetch ||
+	       c->make == stats_fetch_zero || c->make == group_fetch ||
+	       c->make == group_fetch_many || c->make == group_snapshot ||
+	       c->make == group_fetch_zero || c->make == extrema_fetch ||
 	       c->make == extrema_reset || c->make == doubles_fetch || c->make == latest_fetch ||
 	       c->make == gauge_fetch || c->make == fgauge_fetch || c->make == gauge_each ||
 	       c->make == gauge_each_many || c->make == fgauge_each || c->make == reader_cpus ||
@@ -442,7 +470,7 @@ static bool never_fails(const struct call *c)
 	const bool reads_a_pair = c->make == histogram_fetch || c->make == histogram_fetch_zero ||
 				  c->make == latest_fetch;
 
-	return c->make == stats_fetch || c->make == memory_size ||
+	return c->make == stats_fetch || c->make == group_fetch || c->make == memory_size ||
 	       (reads_a_pair && percpu_pair_is_atomic()) || c->make == extrema_fetch ||
 	       c->make == doubles_fetch || c->make == read_ring;
 }
