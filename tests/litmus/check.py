@@ -123,7 +123,8 @@ def local_order(order, edges, internal):
             if not isinstance(a, Event) or not isinstance(b, Event):
                 continue
             full = "SY" in between or ("ISHLD" in between and a.kind == "R")
-            if full or a.acquire or b.release or (a.release and b.acquire):
+            stores = "ISHST" in between and a.kind == b.kind == "W"
+            if full or stores or a.acquire or b.release or (a.release and b.acquire):
                 ordered.add((a, b))
     for a, b, why in edges:
         if why != "ctrl" or b.kind == "W":

@@ -27,6 +27,7 @@ void soak_private_create(void)
 			   (uint64_t)percpu_counter_array_create(LARGE, &large));
 	soak_local_create();
 	soak_stats_create();
+	soak_group_create();
 	soak_compact_create();
 	soak_wbuf_create();
 	soak_ring_create();
@@ -42,6 +43,7 @@ void soak_private_destroy(void)
 	percpu_counter_array_destroy(large);
 	soak_local_destroy();
 	soak_stats_destroy();
+	soak_group_destroy();
 	soak_compact_destroy();
 	soak_wbuf_destroy();
 	soak_ring_destroy();
@@ -231,6 +233,8 @@ void soak_private_op(struct soak_thread *t)
 		fence(odds[i].kind == SOAK_FENCE_ALL);
 		break;
 	case SOAK_STATS_UPDATE:
+		if (test_random(&t->random) % 8 == 0)
+			soak_group_op(t, false);
 		soak_stats_op(t, false);
 		return; /* these count their operations themselves */
 	case SOAK_COMPACT_ADD:

@@ -30,6 +30,7 @@ void soak_shared_create(void)
 			   (uint64_t)percpu_counter_array_create_in(region, SOAK_CELLS, &array));
 	b->array_key = percpu_counter_array_key(array);
 	soak_shared_stats_create(region);
+	soak_shared_group_create(region);
 	soak_shared_compact_create(region);
 	soak_shared_extrema_create(region);
 	soak_shared_ring_create(region);
@@ -61,6 +62,7 @@ void soak_shared_open(void)
 			   (uint64_t)percpu_counter_array_attach(region, soak_board->array_key,
 								 SOAK_CELLS, &array));
 	soak_shared_stats_open(region);
+	soak_shared_group_open(region);
 	soak_shared_compact_open(region);
 	soak_shared_extrema_open(region);
 	soak_shared_ring_open(region);
@@ -74,6 +76,7 @@ void soak_shared_open(void)
 void soak_shared_close(void)
 {
 	soak_shared_stats_close();
+	soak_shared_group_close();
 	soak_shared_compact_close();
 	soak_shared_extrema_close();
 	soak_shared_ring_close();
@@ -276,6 +279,8 @@ void soak_shared_op(struct soak_thread *t)
 		soak_shared_values_op(t);
 	} else if (r < 520) {
 		soak_owned_op(t);
+	} else if (r < 540) {
+		soak_group_op(t, true);
 	} else if (r < 650) {
 		soak_stats_op(t, true);
 	} else if (r < 750) {

@@ -4,7 +4,7 @@
  *
  * soak.c directs rounds of processes and kills some of them. worker.c is such a process, with its
  * threads. shared.c operates on one region file in which all of them count, private.c on objects of
- * one process. stats.c, compact.c, extrema.c, zone.c, objcache.c, local.c, ring.c, wbuf.c,
+ * one process. stats.c, group.c, compact.c, extrema.c, zone.c, objcache.c, local.c, ring.c, wbuf.c,
  * window.c, values.c, owned.c, limits.c, ref.c, grace.c and rwlock.c operate on the objects that
  * they are named after, private and shared. reader.c has processes of its own, which read segments.
  * model.c knows what the result must be.
@@ -184,6 +184,7 @@ struct soak_board {
 	uint64_t key[SOAK_SINGLES];
 	uint64_t array_key;
 	uint64_t stats_key[SOAK_SETS];
+	uint64_t group_key;
 	uint64_t compact_key;
 	uint64_t extrema_key[SOAK_EXTREMA];
 	uint64_t ring_key[2];
@@ -368,6 +369,15 @@ uint64_t soak_stats_fetch(bool shared, uint32_t object);
 bool soak_shared_stats_zero(uint32_t object);
 void soak_stats_op(struct soak_thread *t, bool shared);
 void soak_stats_signal(struct soak_thread *t);
+
+/* group.c */
+
+void soak_group_create(void);
+void soak_group_destroy(void);
+void soak_shared_group_create(struct percpu_region *r);
+void soak_shared_group_open(struct percpu_region *r);
+void soak_shared_group_close(void);
+void soak_group_op(struct soak_thread *t, bool shared);
 
 /* compact.c */
 
