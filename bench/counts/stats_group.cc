@@ -175,17 +175,24 @@ static constexpr unsigned pairs = 2000;
 template <class Count, class Read> static unsigned differing(Count count, Read read)
 {
 	std::atomic<bool> over{ false };
+	std::atomic<uint64_t> counted{ 0 };
 	std::thread counter([&] {
 		pinned here(1);
 
-		while (!over)
+		while (!over) {
 			count();
+			counted.store(counted.load(std::memory_order_relaxed) + 1,
+				      std::memory_order_relaxed);
+		}
 	});
 	pinned here(0);
-	uint64_t a[2], b[2];
+	uint64_t a[2], b[2], seen = 0;
 	unsigned differ = 0;
 
 	for (unsigned i = 0; i < pairs; i++) {
+		while (counted.load(std::memory_order_relaxed) == seen)
+			; /* the counting thread does not run */
+		seen = counted.load(std::memory_order_relaxed);
 		read(a, b);
 		differ += a[0] != b[0] || a[1] != b[1];
 	}

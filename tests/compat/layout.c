@@ -148,7 +148,7 @@ AT(percpu_stats, n, 80, 52, 48);
 AT(percpu_stats, head, 88, 56, 52);
 AT(percpu_stats, flags, 96, 60, 56);
 
-SIZE(percpu_stats_group, 104, 64, 60);
+SIZE(percpu_stats_group, 104, 64, 56);
 AT(percpu_stats_group, block, 0, 0, 0);
 AT(percpu_stats_group, record, 40, 20, 20);
 AT(percpu_stats_group, bank, 48, 24, 24);

@@ -124,6 +124,13 @@ static bool dies(void (*fn)(void), const char *step, unsigned n)
 	return status != 0;
 }
 
+/* Locks of the dead must be taken over. */
+static void need_robust_locks(void)
+{
+	if (!percpu_robust_supported())
+		test_skip("no robust locks here");
+}
+
 /* A thread dies in an update by the lock: both objects have it, or none. */
 static void death_in_an_update_by_lock(void **state)
 {
@@ -132,6 +139,7 @@ static void death_in_an_update_by_lock(void **state)
 	unsigned deaths = 0;
 
 	(void)state;
+	need_robust_locks();
 	begin();
 	count();
 	for (unsigned s = 0; s < 3; s++)
@@ -179,6 +187,7 @@ static void death_in_a_free(void **state)
 	bool died;
 
 	(void)state;
+	need_robust_locks();
 	begin();
 	for (unsigned s = 0; s < 6; s++)
 		for (unsigned n = 0; n < (s == 3 ? 9 : 1); n++) {
@@ -212,6 +221,7 @@ static void death_in_an_allocation(void **state)
 	size_t i;
 
 	(void)state;
+	need_robust_locks();
 	begin();
 	free_flow();
 	count(); /* late */
