@@ -157,7 +157,7 @@ static void updates_add_to_two_objects(void **state)
 	(void)state;
 	for (size_t w = 0; w < PERCPU_STATS_MAX_COMMIT; w++) {
 		na[w] = 3 * w + 1;
-		nb[w] = (7 * w + 5) << 32;
+		nb[w] = (uint64_t)(7 * w + 5) << 32;
 	}
 	for (size_t words = 1; words <= PERCPU_STATS_MAX_COMMIT; words++) {
 		g = new_group(8 * words, TOTALS, 5);

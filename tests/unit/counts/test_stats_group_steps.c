@@ -355,6 +355,7 @@ static void damaged_control_is_harmless(void **state)
 		c->freed = freed; /* a total, or no object */
 		free_flow();
 		assert_int_equal(c->freed, 0);
+		assert_int_equal(c->in_use[0] & 3, 3);
 		have_flow_again();
 	}
 	count();
@@ -364,6 +365,9 @@ static void damaged_control_is_harmless(void **state)
 	((uint32_t *)&c->in_use[1])[flow] = UINT32_MAX;
 	have_flow_again();
 	expect(flow, 0);
+	while (percpu_stats_group_alloc(g, &i) == 0)
+		c->hint = UINT32_MAX;
+	assert_int_equal(percpu_stats_group_alloc(g, &i), -ENOSPC);
 	end();
 }
 
