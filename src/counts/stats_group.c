@@ -24,6 +24,7 @@
 
 _Static_assert(offsetof(struct percpu_stats_group, block) == 0, "begins every handle");
 _Static_assert(sizeof(struct percpu_group_lane) == 32, "sequences know it");
+_Static_assert(sizeof(struct percpu_stats_group_control) <= 32 + 2 * GROUP_PAIR, "fits a bank");
 
 /* Creation */
 
@@ -35,27 +36,18 @@ static int check_group(size_t size, size_t totals, size_t n)
 	return size / GROUP_FIELD > PERCPU_STATS_MAX_COMMIT ? -E2BIG : 0;
 }
 
-static size_t words_of_bitmap(size_t n)
-{
-	return (n + 63) / 64;
-}
-
+/* The control block with its bits and numbers fits into a bank: a bank has 64 bytes at least in front
+ * of its objects, and an object takes 16, which is more than its number and its share of the bits. */
 static void lay_out_group(struct percpu_stats_group *g, size_t size, size_t totals, size_t n)
 {
-	const size_t control = sizeof(struct percpu_stats_group_control) +
-			       words_of_bitmap(n) * sizeof(uint64_t) + n * sizeof(uint32_t);
-	size_t bank;
-
 	memset(g, 0, sizeof(*g));
 	g->words = size / GROUP_FIELD;
 	g->record = (size + GROUP_PAIR - 1) / GROUP_PAIR * GROUP_PAIR;
 	g->head = sizeof(struct percpu_group_lane) + 2 * g->record;
 	g->n = n;
 	g->totals = totals;
-	bank = g->head + n * g->record;
-	if (bank < control)
-		bank = control;
-	g->banks = (bank + PERCPU_BLOCK_ALIGN - 1) / PERCPU_BLOCK_ALIGN * PERCPU_BLOCK_ALIGN;
+	g->banks = (g->head + n * g->record + PERCPU_BLOCK_ALIGN - 1) / PERCPU_BLOCK_ALIGN *
+		   PERCPU_BLOCK_ALIGN;
 }
 
 static void start_group(struct percpu_block *b)

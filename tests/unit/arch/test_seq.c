@@ -238,9 +238,33 @@ static void attach_gives_the_callers_area(void **state)
 	assert_int_equal(percpu_self->cpu_id >= 0, percpu_thread_tier() == PERCPU_TIER_RSEQ);
 }
 
+/* Numbers of records that are not there, as in a damaged file. */
+static void damaged_groups_are_left_alone(void **state)
+{
+	static const uint64_t names[] = { 2 << 1 | 1, UINT64_C(2) << 32 | 1, UINT64_MAX };
+	struct percpu_rseq rs = area(0), *own;
+	uint64_t lane[32] __attribute__((aligned(64))), before[32], bank = 0;
+
+	(void)state;
+	if (generic)
+		test_skip("the generic port has no sequences");
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned w = 0; w < 32; w++)
+			lane[w] = w;
+		lane[1] = names[i];
+		memcpy(before, lane, sizeof(lane));
+		own = model_set_area(&rs);
+		assert_int_equal(percpu_seq_group_undo(lane, sizeof(lane), &bank, 0, 64, 2, 16),
+				 PERCPU_SEQ_SLOW);
+		model_set_area(own);
+		assert_memory_equal(lane, before, sizeof(lane));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(damaged_groups_are_left_alone),
 		cmocka_unit_test(sequences_do_what_the_model_does),
 		cmocka_unit_test(lanes_may_be_far_apart),
 		cmocka_unit_test(unregistered_threads_change_nothing),

@@ -249,6 +249,10 @@ static void numbers_are_used_again(void **state)
 	for (size_t k = TOTALS; k < OBJECTS; k++) {
 		assert_int_equal(percpu_stats_group_free(g, k, 1), 0);
 		assert_int_equal(new_object(g), k);
+		if (k > TOTALS) {
+			assert_int_equal(percpu_stats_group_free(g, TOTALS, 1), 0);
+			assert_int_equal(new_object(g), TOTALS);
+		}
 	}
 	percpu_stats_group_destroy(g);
 }
