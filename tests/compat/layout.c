@@ -63,6 +63,12 @@ AT(percpu_copies, turn, 0, 0, 0);
 AT(percpu_copies, reserved, 8, 8, 8);
 AT(percpu_copies, copy, 16, 16, 16);
 
+SIZE(percpu_group_lane, 32, 32, 32);
+AT(percpu_group_lane, turn, 0, 0, 0);
+AT(percpu_group_lane, names, 8, 8, 8);
+AT(percpu_group_lane, reserved, 16, 16, 16);
+AT(percpu_group_lane, old, 32, 32, 32);
+
 SIZE(percpu_ring_lane, 128, 128, 128);
 AT(percpu_ring_lane, head, 0, 0, 0);
 AT(percpu_ring_lane, dropped, 8, 8, 8);
