@@ -190,7 +190,9 @@ static inline size_t model_group_second(const struct model_case *c)
 	return (size_t)c->other % MODEL_GROUP_RECORDS;
 }
 
-static inline int model_undo_group(void *cell, const struct model_case *c)
+/* One copy of the sequence, whichever operation runs it. */
+static __attribute__((noinline, unused)) int model_undo_group(void *cell,
+							      const struct model_case *c)
 {
 	return percpu_seq_group_undo(cell, sizeof(struct model_lane), &c->limit, c->mask,
 				     32 + 2 * c->words * 8, MODEL_GROUP_RECORDS, c->words * 8);
