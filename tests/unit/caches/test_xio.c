@@ -254,13 +254,14 @@ static void the_file_may_be_cut_meanwhile(void **state)
  * be writing those. */
 static void neighbors_are_not_written(void **state)
 {
+	static const char four[] = { 'f', 'o', 'u', 'r' };
 	struct percpu_xio x;
 
 	(void)state;
 	setup(PERCPU_LWBUF_BOUNCE, false, W);
 	assert_int_equal(percpu_xio_init(&x, f, 10, 4), 0);
-	assert_int_equal(percpu_xio_copy_in(&x, 0, "four", 4), 0);
-	memcpy(model + 10, "four", 4);
+	assert_int_equal(percpu_xio_copy_in(&x, 0, four, 4), 0);
+	memcpy(model + 10, four, 4);
 	expect_file();
 	assert_int_equal(lw_stats(f).bounced, 0);
 	assert_int_equal(percpu_xio_copy_out(&x, 0, found, 4), 0);

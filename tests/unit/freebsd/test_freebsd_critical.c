@@ -340,6 +340,7 @@ static void count_under_signals(unsigned i, void *arg)
 
 static void handlers_have_sections(void **state)
 {
+	const struct sigaction action = { .sa_handler = count_in_handler, .sa_flags = SA_RESTART };
 	struct target t = { 0 };
 	struct test_team team;
 	uint64_t packets;
@@ -349,7 +350,7 @@ static void handlers_have_sections(void **state)
 	shared = (struct both){ counter_u64_alloc(M_WAITOK), new_item(), 0 };
 	critical_enter(); /* the first of the process */
 	critical_exit();
-	signal(SIGUSR1, count_in_handler);
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 	test_team_start(&team, 1, count_under_signals, &t);
 	while (!__atomic_load_n(&t.has, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
