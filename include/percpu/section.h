@@ -19,8 +19,8 @@
  * in a handler may get lost if the thread is just adding to that copy. Words of counters are exact
  * there, too: each section has its own. The first section of a process allocates memory, and must
  * not be in a signal handler. A child of fork is in the sections that the forking thread was in,
- * and finds no copies taken by other threads; one of _Fork() may wait for these forever. A thread must not exit a section of another one.
- * If a thread ends inside, its sections end, too.
+ * and finds no copies taken by other threads. A child of _Fork() may wait for those forever. A
+ * thread must not exit a section of another one. If a thread ends inside, its sections end, too.
  *
  * Ordering: what a thread did to copies in a section happens before a later section that has them.
  *
