@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * family.c - bytes sent to users: each user has a counter while it is there, for at most four
- * users at a time, and all others share one more.
+ * family.c - bytes sent to users: each user has a counter while it is there, up to four users,
+ * and all others share one more.
  *
  *	cc family.c $(pkg-config --cflags --libs percpu)
  */
@@ -26,26 +26,23 @@ static void must(int e, const char *what)
 static struct percpu_family *declare(struct percpu_segment *s)
 {
 	const char *const labels[] = { "user" };
-	const struct percpu_metric bytes = {
-		.size = sizeof(bytes),
-		.name = "demo_sent_bytes_total",
-		.help = "Bytes of all answers.",
-		.unit = "bytes",
-		.label_names = labels,
-		.labels = 1,
-	};
-	const struct percpu_declaration d = {
-		.size = sizeof(d),
-		.metric = &bytes,
-		.kind = PERCPU_METRIC_COUNTER,
-	};
 	struct percpu_family *f;
+	struct percpu_declaration d =
+		percpu_declare_family(&f, PERCPU_METRIC_COUNTER, "demo_sent_bytes_total",
+				      "Bytes of all answers.", labels, 1, MOST);
 
-	must(percpu_segment_family(s, &d, MOST, &f), "a family");
+	d.unit = "bytes";
+	must(percpu_segment_family(s, &d, &f), "a family");
 	return f;
 }
 
-/* A server does this once for each user, and keeps the handle. */
+static void add(struct percpu_family *f, const char *user, uint64_t bytes)
+{
+	const char *const values[] = { user };
+
+	must(percpu_family_add(f, values, bytes), user);
+}
+
 static struct percpu_counter *bytes_of(struct percpu_family *f, const char *user)
 {
 	const char *const values[] = { user };
@@ -84,17 +81,15 @@ int main(void)
 	unlink(path);
 	f = declare(s);
 	for (int i = 0; i < USERS; i++) /* the last two find no room */
-		percpu_counter_add(bytes_of(f, user[i]), 100 * (i + 1));
+		add(f, user[i], 100 * ((uint64_t)i + 1));
 	for (int i = 0; i < MOST; i++)
 		(void)show(f, user[i]);
 	late = show(f, PERCPU_FAMILY_OVERFLOW);
 	printf("without room: %" PRIu64 "\n", percpu_family_overflows(f));
 
 	leave(f, "ann");
-	/* no thread has that handle any more */
-	must(percpu_segment_release_removed(s), "to release removed series");
-	percpu_counter_add(bytes_of(f, "ed"), 7);
-	late += show(f, "ed");
+	add(f, "ann", 7); /* she is back, and begins at 0 */
+	late += show(f, "ann");
 	percpu_segment_close(s);
 	return late != 500 + 600 + 7;
 }

@@ -24,55 +24,21 @@ static struct percpu_counter *requests;
 static struct percpu_counter *bytes;
 static struct percpu_histogram *seconds;
 
-static const struct percpu_metric requests_total = {
-	.size = sizeof(requests_total),
-	.name = "demo_requests_total",
-	.help = "Requests that were answered.",
-};
-
-static const struct percpu_metric bytes_total = {
-	.size = sizeof(bytes_total),
-	.name = "demo_sent_bytes_total",
-	.help = "Bytes of all answers.",
-	.unit = "bytes",
-};
-
-static const struct percpu_metric request_seconds = {
-	.size = sizeof(request_seconds),
-	.name = "demo_request_seconds",
-	.help = "How long requests took.",
-	.unit = "seconds",
-};
-
-static const struct percpu_declaration table[] = {
-	{ .size = sizeof(table[0]),
-	  .metric = &requests_total,
-	  .kind = PERCPU_METRIC_COUNTER,
-	  .ret = &requests },
-	{ .size = sizeof(table[0]),
-	  .metric = &bytes_total,
-	  .kind = PERCPU_METRIC_COUNTER,
-	  .ret = &bytes },
-	{ .size = sizeof(table[0]),
-	  .metric = &request_seconds,
-	  .kind = PERCPU_METRIC_HISTOGRAM,
-	  .ret = &seconds },
-};
-
-#define ROWS (sizeof(table) / sizeof(table[0]))
-
 static struct percpu_segment *open_metrics(const char *path, unsigned flags)
 {
+	struct percpu_declaration table[] = {
+		percpu_declare_counter(&requests, "demo_requests_total",
+				       "Requests that were answered."),
+		percpu_declare_counter(&bytes, "demo_sent_bytes_total", "Bytes of all answers."),
+		percpu_declare_histogram(&seconds, "demo_request_seconds",
+					 "How long requests took.", NULL),
+	};
 	struct percpu_segment *s;
-	int e = percpu_segment_open(path, flags, NULL, &s);
 
-	if (e != 0) {
+	table[1].unit = "bytes";
+	table[2].unit = "seconds";
+	if (percpu_segment_open_table(path, flags, table, 3, &s) != 0) {
 		fprintf(stderr, "%s\n", percpu_error());
-		exit(1);
-	}
-	e = percpu_segment_declare(s, table, ROWS);
-	if (e != 0) {
-		fprintf(stderr, "%s: %s\n", path, percpu_error());
 		exit(1);
 	}
 	return s;
@@ -108,8 +74,8 @@ int main(void)
 	s = open_metrics(path, 0); /* to read */
 	unlink(path);
 	n = percpu_counter_fetch(requests);
-	printf("%s %" PRIu64 "\n", requests_total.name, n);
-	printf("%s %" PRIu64 "\n", bytes_total.name, percpu_counter_fetch(bytes));
+	printf("demo_requests_total %" PRIu64 "\n", n);
+	printf("demo_sent_bytes_total %" PRIu64 "\n", percpu_counter_fetch(bytes));
 	percpu_segment_close(s);
 	return n != (uint64_t)WORKERS * REQUESTS;
 }

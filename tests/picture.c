@@ -31,7 +31,7 @@ static const char *check_texts(const struct percpu_reader_series *s)
 
 	for (uint32_t i = 0; i < s->labels && ok; i++)
 		ok = is_text(s->label_names[i], PERCPU_METRIC_NAME) &&
-		     is_text(s->label_values[i], PERCPU_METRIC_NAME);
+		     is_text(s->label_values[i], PERCPU_METRIC_VALUE);
 	for (uint32_t i = 0; i < s->n && ok && s->kind == PERCPU_METRIC_STATS; i++)
 		ok = is_text(s->fields[i], PERCPU_METRIC_NAME);
 	return ok ? NULL : "a text";

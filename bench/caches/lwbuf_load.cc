@@ -9,16 +9,12 @@
  * pages, the others to any page.
  */
 #include <fcntl.h>
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -26,6 +22,7 @@
 #include <percpu/seq.h>
 #include <percpu/sfbuf.h>
 
+#include "../perf_counter.h"
 #include "lwbuf.h"
 
 static constexpr size_t page_size = 4096;
@@ -187,8 +184,7 @@ void print_load()
 
 struct event {
 	const char *name;
-	uint32_t type;
-	uint64_t config;
+	encoding of;
 };
 
 static constexpr uint64_t cache_event(uint64_t cache, uint64_t result)
@@ -197,50 +193,40 @@ static constexpr uint64_t cache_event(uint64_t cache, uint64_t result)
 }
 
 static constexpr event events[] = {
-	{ "L1 data misses", PERF_TYPE_HW_CACHE,
-	  cache_event(PERF_COUNT_HW_CACHE_L1D, PERF_COUNT_HW_CACHE_RESULT_MISS) },
-	{ "TLB misses", PERF_TYPE_HW_CACHE,
-	  cache_event(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_RESULT_MISS) },
-	{ "misses of the last cache", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES },
+	{ "L1 data misses",
+	  { PERF_TYPE_HW_CACHE,
+	    cache_event(PERF_COUNT_HW_CACHE_L1D, PERF_COUNT_HW_CACHE_RESULT_MISS) } },
+	{ "TLB misses",
+	  { PERF_TYPE_HW_CACHE,
+	    cache_event(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_RESULT_MISS) } },
+	{ "misses of the last cache", { PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES } },
 };
-
-static int open_event(const event &e)
-{
-	perf_event_attr attr = {};
-
-	attr.size = sizeof(attr);
-	attr.type = e.type;
-	attr.config = e.config;
-	attr.exclude_kernel = 1;
-	return int(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
-}
 
 /* Return the misses per access of hits in the table, or why they cannot be had. */
 static std::string misses(const event &e, percpu_lwbuf_backend backend, unsigned working_set)
 {
 	percpu_lwbufs *f = make_buffers(backend);
 	constexpr unsigned accesses = 1000000;
-	uint64_t state = 1, before = 0, after = 0;
-	int fd = open_event(e), error = errno;
+	std::optional<double> before, after;
+	perf_counter counter(e.of);
+	uint64_t state = 1;
 	pinned here(0);
 
 	percpu_seq_attach();
-	for (unsigned n = 0; fd >= 0 && n < 2 * accesses; n++) {
+	for (unsigned n = 0; n < 2 * accesses; n++) {
 		percpu_lwbuf b;
 
-		if (n == accesses && read(fd, &before, sizeof(before)) != sizeof(before))
-			before = 0;
+		if (n == accesses)
+			before = counter.count();
 		must(percpu_lwbuf_alloc(f, next(state) % working_set, 0, &b), "a buffer");
 		benchmark::DoNotOptimize(*static_cast<volatile char *>(percpu_lwbuf_kva(&b)));
 		percpu_lwbuf_free(f, &b);
 	}
+	after = counter.count();
 	must(percpu_lwbuf_destroy(f), "destroyed buffers");
-	if (fd < 0)
-		return text("not measured here: perf_event_open: %s", strerror(error));
-	if (read(fd, &after, sizeof(after)) != sizeof(after))
-		after = before;
-	close(fd);
-	return text("%.2f", double(after - before) / accesses);
+	if (!before || !after)
+		return "not measured here: " + counter.why_not();
+	return text("%.2f", (*after - *before) / accesses);
 }
 
 void print_misses(report &all)
@@ -248,14 +234,12 @@ void print_misses(report &all)
 	std::vector<std::vector<std::string>> lines = { { "" } };
 
 	for (const event &e : events) {
-		int fd = open_event(e);
+		const std::string why = perf_counter(e.of).why_not();
 
-		if (fd < 0) {
-			all.skip(e.name,
-				 text("not measured here: perf_event_open: %s", strerror(errno)));
+		if (!why.empty()) {
+			all.skip(e.name, "not measured here: " + why);
 			continue;
 		}
-		close(fd);
 		for (auto [backend, name] : { std::pair{ PERCPU_LWBUF_WINDOW, WINDOW },
 					      std::pair{ PERCPU_LWBUF_DIRECT, DIRECT } }) {
 			lines.push_back({ text("%s, %s", name, e.name) });

@@ -2,13 +2,6 @@
 /* events.cc - see events.h. */
 #include "events.h"
 
-#include <errno.h>
-#include <linux/perf_event.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #ifdef HAVE_LIBPFM
 #include <perfmon/pfmlib_perf_event.h>
 #endif
@@ -110,20 +103,7 @@ std::optional<encoding> encode_first(const std::vector<const char *> &names)
 	return {};
 }
 
-static int open_counter(const encoding &e)
-{
-	perf_event_attr attr = {};
-
-	attr.size = sizeof(attr);
-	attr.type = e.type;
-	attr.config = e.config;
-	attr.inherit = 1;
-	attr.exclude_kernel = 1;
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	return int(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
-}
-
-event_counts::event_counts() : counters(events.size())
+event_counts::event_counts()
 {
 #ifdef HAVE_LIBPFM
 	const char *const no_event = "this CPU has no such event";
@@ -131,38 +111,22 @@ event_counts::event_counts() : counters(events.size())
 	const char *const no_event = "built without libpfm4";
 #endif
 
-	for (size_t i = 0; i < events.size(); i++) {
-		counter &c = counters[i];
-		auto found = encode_first(events[i].names);
+	for (const event &e : events) {
+		auto found = encode_first(e.names);
 
 		if (found)
-			c.fd = open_counter(*found);
-		if (c.fd < 0)
-			c.why = found ? std::string("perf_event_open(): ") + strerror(errno) :
-					no_event;
+			counters.push_back({ perf_counter(*found), "" });
+		else
+			counters.push_back({ {}, no_event });
 	}
-}
-
-event_counts::~event_counts()
-{
-	for (auto &c : counters)
-		if (c.fd >= 0)
-			close(c.fd);
 }
 
 std::optional<double> event_counts::of(size_t n) const
 {
-	struct {
-		uint64_t count, enabled, running;
-	} v;
-
-	if (counters[n].fd < 0 || read(counters[n].fd, &v, sizeof(v)) != sizeof(v) ||
-	    v.running == 0)
-		return {};
-	return double(v.count) * double(v.enabled) / double(v.running);
+	return counters[n].events ? counters[n].events->count() : std::nullopt;
 }
 
 std::string event_counts::why_not(size_t n) const
 {
-	return counters[n].why;
+	return counters[n].events ? counters[n].events->why_not() : counters[n].no_event;
 }

@@ -7,10 +7,11 @@
 #define BENCH_EVENTS_H
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "../perf_counter.h"
 
 struct event {
 	const char *what;
@@ -23,12 +24,6 @@ struct event {
 /* 3 events of the first-level cache, and 19 of the second. */
 extern const std::vector<event> events;
 
-/* What perf_event_open() takes. */
-struct encoding {
-	uint32_t type;
-	uint64_t config;
-};
-
 /* Return the encoding of an event; nothing if this CPU has no such event, or if this was built
  * without libpfm4. */
 std::optional<encoding> encode(const std::string &name);
@@ -36,15 +31,11 @@ std::optional<encoding> encode(const std::string &name);
 /* Return that of the first event that this CPU has. */
 std::optional<encoding> encode_first(const std::vector<const char *> &names);
 
-/* Counters of all events, in this process and in children that it forks from now on. If there are
- * more events than the CPU has counters, the kernel counts each a part of the time, and the figures
- * are scaled to all of it. */
+/* Counters of all events. */
 class event_counts
 {
       public:
 	event_counts();
-	~event_counts();
-	event_counts(const event_counts &) = delete;
 
 	/* Return how often the nth event was seen; nothing if it is not counted. */
 	std::optional<double> of(size_t n) const;
@@ -54,8 +45,8 @@ class event_counts
 
       private:
 	struct counter {
-		int fd = -1;
-		std::string why;
+		std::optional<perf_counter> events;
+		std::string no_event; /* why there is none */
 	};
 	std::vector<counter> counters;
 };

@@ -28,6 +28,8 @@
 #define MMV "PCP MMV"
 #define STATS "percpu_stats_update, 4 fields"
 #define TABLE "words in a shared table, under a lock"
+#define LOOK_UP "percpu_family_counter, 2 labels"
+#define BY_VALUES "percpu_family_add, 2 labels"
 #define AGAIN "declaring what is there, of 1000 metrics"
 
 constexpr unsigned metrics = 1000;
@@ -246,6 +248,52 @@ template <class Kind, bool in_segment> struct updated {
 	}
 };
 
+/* Series of a family with two labels, of which each was found before. */
+static const char *const paths[cells][2] = {
+	{ "GET", "/" },
+	{ "GET", "/index.html" },
+	{ "POST", "/api/v1/orders" },
+	{ "GET", "/api/v1/users" },
+	{ "PUT", "/api/v1/cart" },
+	{ "GET", "/static/logo.png" },
+	{ "GET", "/healthz" },
+	{ "DELETE", "/api/v1/cart" },
+};
+
+static percpu_family *family()
+{
+	static percpu_family *f;
+	static const char *const labels[] = { "method", "path" };
+	const percpu_declaration d = percpu_declare_family(
+		&f, PERCPU_METRIC_COUNTER, "requests_total", nullptr, labels, 2, 1000);
+
+	if (!f)
+		must(percpu_segment_declare(segment(), &d, 1), "a family");
+	return f;
+}
+
+/* What such a look-up costs, and an add by the values. */
+template <bool adds> struct looked_up {
+	static inline percpu_family *f;
+	static inline percpu_counter *object[cells];
+
+	static void make()
+	{
+		f = family();
+		for (unsigned i = 0; i < cells; i++)
+			must(percpu_family_counter(f, paths[i], &object[i]), "a series");
+	}
+	[[gnu::always_inline]] void add(unsigned i)
+	{
+		percpu_counter *c;
+
+		if (adds)
+			(void)percpu_family_add(f, paths[i], 1);
+		else if (percpu_family_counter(f, paths[i], &c) == 0)
+			asm volatile("" : : "r"(c));
+	}
+};
+
 /* A table under a lock, as modules of servers with several processes have it. */
 struct locked_table {
 	struct shared {
@@ -351,6 +399,8 @@ int main(int argc, char **argv)
 	measure_both<histogram_kind>(HISTOGRAM);
 	measure_both<extrema_kind>(EXTREMA);
 	measure_both<stats_kind>(STATS);
+	measure<looked_up<false>, in_turn>(LOOK_UP);
+	measure<looked_up<true>, in_turn>(BY_VALUES);
 	measure_peers(all);
 	measure_call(AGAIN, declare_again);
 	all.run();
@@ -359,12 +409,15 @@ int main(int argc, char **argv)
 		   { COUNTER PLAIN, COUNTER NAMED, FCOUNTER PLAIN, FCOUNTER NAMED, GAUGE PLAIN,
 		     GAUGE NAMED, HISTOGRAM PLAIN, HISTOGRAM NAMED, EXTREMA PLAIN, EXTREMA NAMED,
 		     STATS PLAIN, STATS NAMED });
+	print_rows(all.rows, "Series by their values, 8 in turn, beside a counter by its handle",
+		   { LOOK_UP, BY_VALUES, COUNTER NAMED });
 	print_rows(all.rows, "The same by others",
 		   { TABLE, PROMETHEUS " Counter", MMV " mmv_inc", MMV " mmv_inc_value, of doubles",
 		     PROMETHEUS " Gauge", MMV " mmv_add", PROMETHEUS " Histogram" });
 	print_rows(all.rows, "Declaring", { AGAIN });
 	print_passes(all);
 	add_aims(all, { COUNTER, FCOUNTER, GAUGE, HISTOGRAM, EXTREMA, STATS });
+	all.add_aim(LOOK_UP ", as a multiple of 50 ns", 1, all.rows.ratio(LOOK_UP, 1, 50));
 	all.print_sections();
 	return all.finish();
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram.h - histograms with the bounds of Prometheus's native histograms. Any thread records
- * in them at about the cost of a counter.
+ * histogram.h - histograms with the bounds of Prometheus's native histograms, or with bounds of
+ * the program's own. Any thread records in them at about the cost of a counter.
  *
- * An octave, from a power of two to the next, has 2^schema buckets, each wider than the one
- * before by the same ratio. Bucket i holds values above 2^((i - 1) / 2^schema) and not above
- * 2^(i / 2^schema). The range is chosen at creation. Values below it are counted in one cell,
- * values above it in another. A cell holds the number of its observations and their sum; both
- * change in one store. So a reader sees each observation whole, in the count and in the sum, or
- * not at all, also after a kill.
+ * Exponential buckets: an octave, from a power of two to the next, has 2^schema buckets. Bucket i
+ * holds values above 2^((i - 1) / 2^schema) and not above 2^(i / 2^schema). The range is chosen at
+ * creation. Values below it are counted in one cell, values above it in another.
  *
- * Negative values, infinities, NaN, and values of 2^960 or more are refused: they are counted as
- * refused only.
+ * Own bounds, as of classic histograms: a value is in the bucket of the first bound that it is not
+ * above ("le"), or in the last bucket. Without any bound, the histogram is a summary.
+ *
+ * A cell holds the number of its observations and their sum; both change in one store. So a reader
+ * sees each observation whole or not at all, also after a kill.
+ *
+ * Infinities, NaN, and values of 2^960 or more are refused: they are counted as refused only. So
+ * are negative values; but of doubles with own bounds, only those of -2^960 or less are.
  */
 #ifndef PERCPU_HISTOGRAM_H
 #define PERCPU_HISTOGRAM_H
@@ -39,6 +42,10 @@ PERCPU_BEGIN_DECLS
  * that needs the lock does nothing if a seccomp filter refuses gettid(2).
  */
 
+#define PERCPU_HISTOGRAM_SUMMARY 1U	  /* flag: no bounds; one bucket for all values */
+#define PERCPU_HISTOGRAM_MAX_BOUNDS 512	  /* the most own bounds */
+#define PERCPU_HISTOGRAM_OWN_BOUNDS (-53) /* the schema with own bounds, as in Prometheus */
+
 /** Options of a histogram. Set size; zero in another field means the default. */
 struct percpu_histogram_options {
 	size_t size;		     /* sizeof(struct percpu_histogram_options) */
@@ -49,7 +56,10 @@ struct percpu_histogram_options {
 	uint64_t ticks_per_unit;     /* integer ticks to record per exported unit: 1000000000 for
 					nanoseconds and seconds; default: doubles */
 	uint32_t buckets_per_octave; /* 1, 2, 4, 8, 16 or 32: schemas 0 to 5; default 8 */
-	uint32_t reserved;	     /* 0 */
+	uint32_t flags;		     /* 0 or PERCPU_HISTOGRAM_SUMMARY */
+	const double *bounds;	     /* own bounds, in the exported unit, rising and finite; the
+					call copies them. NULL: exponential buckets */
+	size_t bounds_n;	     /* how many */
 };
 
 /** One or more histograms of the same layout. The fields are the library's. */
@@ -64,13 +74,17 @@ struct percpu_histogram {
 	uint64_t zero;	     /* 0: the bank, for sequences that take one */
 	uint64_t ticks;	     /* per unit; 0: doubles */
 	int32_t low, high;   /* the range is 2^low to 2^high */
-	uint32_t schema;
-	uint32_t shift;	    /* a mantissa, shifted right by this, is an index of the table */
-	uint64_t table[64]; /* finds the bucket in an octave: see src/counts/histogram_index.c */
+	int32_t schema;	     /* or PERCPU_HISTOGRAM_OWN_BOUNDS */
+	uint32_t shift;	     /* a mantissa, or with own bounds a double, shifted right by this, is
+				an index of the table */
+	uint64_t table[64];  /* see src/counts/histogram_index.c and histogram_bounds.c */
+	const uint64_t *own; /* the bits of each own bound above 0, else 0; NULL: exponential */
+	size_t half;	     /* the first step of the search, a power of two; 0: no bounds */
+	size_t bounds_n;     /* bounds of the program's own */
+	const double *bounds;
 };
 
-/** Bytes of a lane in front of the cells. */
-#define PERCPU_HISTOGRAM_HEAD 64
+#define PERCPU_HISTOGRAM_HEAD 64 /* bytes of a lane in front of the cells */
 
 /**
  * Create histograms in memory of this process, or in a region. Each takes 16 bytes per CPU for
@@ -79,9 +93,12 @@ struct percpu_histogram {
  * Returns 0, or
  *	-EINVAL	a NULL for the result or the region; options that this library does not know;
  *		a number of buckets per octave that is not allowed; min is negative, max is not
- *		above min after defaults, or either is NaN; more than fits into a lane
+ *		above min after defaults, or either is NaN; more than fits into a lane; own
+ *		bounds that do not rise, are not finite or too many, or are set beside min, max,
+ *		buckets_per_octave or the flag
  *	-ERANGE	min is below 2^-1000 or max above 2^960; or max, so rounded, is 2^53 ticks or
- *		more
+ *		more; or an own bound is 2^960 or above, or -2^960 or below, or more than
+ *		2^53 - 2 ticks
  *	-ENOMEM	no memory or address space
  *	-E2BIG	more CPUs than PERCPU_MAX_CPUS
  *	-EROFS, -ENOSPC, -ETIMEDOUT  in a region, as percpu_region_alloc()
@@ -126,12 +143,28 @@ PERCPU_API void percpu_histogram_record_slow(const struct percpu_histogram *h, s
 PERCPU_API void percpu_histogram_record_ticks_slow(const struct percpu_histogram *h, size_t i,
 						   uint64_t ticks);
 
+/* Return how many own bounds are below a value above 0, given its bits minus 1. */
+PERCPU_INLINE uint64_t percpu_histogram_own_index(const struct percpu_histogram *h, uint64_t bits)
+{
+	int64_t piece = (int64_t)(bits >> h->shift) - h->origin;
+	const uint64_t *first;
+
+	piece = piece < 0 ? 0 : piece;
+	first = h->own + h->table[piece > 63 ? 63 : piece];
+	for (size_t half = h->half; half != 0; half /= 2)
+		first += half & -(size_t)(first[half - 1] <= bits);
+	return (uint64_t)(first - h->own);
+}
+
 /* Return the number of the cell of a value above 0, given the bits of the double minus 1. */
 PERCPU_INLINE uint64_t percpu_histogram_index(const struct percpu_histogram *h, uint64_t bits)
 {
 	uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
-	int64_t cell = (int64_t)((bits >> 52) << h->schema) - h->origin;
+	int64_t cell;
 
+	if (percpu_unlikely(h->schema < 0))
+		return percpu_histogram_own_index(h, bits);
+	cell = (int64_t)((bits >> 52) << h->schema) - h->origin;
 	cell += (int64_t)((h->table[mantissa >> h->shift] + mantissa) >> 53);
 	cell = cell < 0 ? 0 : cell;
 	return (uint64_t)(cell > h->last ? h->last : cell);
@@ -185,7 +218,9 @@ PERCPU_INLINE void percpu_histogram_record(const struct percpu_histogram *h, dou
 
 /**
  * Record a number of ticks in histogram i. 2^63 or more are refused: most likely they are a
- * negative difference. A histogram of doubles records the number.
+ * negative difference. A histogram of doubles records the number. With own bounds, the ticks are in
+ * the bucket of the first bound that is not below ticks / ticks_per_unit, as a double: 290 ms are
+ * within 0.29.
  *
  * Context: as percpu_histogram_record_at().
  * Progress: as percpu_histogram_record_at().
@@ -223,17 +258,19 @@ struct percpu_histogram_bucket {
 
 /** The contents of a histogram. The program may read all of it, keep it, and pass it on. */
 struct percpu_histogram_snapshot {
-	int32_t schema;		 /* an octave has 2^schema buckets; -4 to 5 */
-	int32_t low, high;	 /* the range is 2^low to 2^high */
+	int32_t schema;		 /* an octave has 2^schema buckets; -4 to 5; or own bounds */
+	int32_t low, high;	 /* the range is 2^low to 2^high; 0 with own bounds */
 	uint32_t n;		 /* elements of bucket[] */
 	uint64_t ticks_per_unit; /* 0: the histogram is of doubles */
 	uint64_t count;		 /* of all buckets together */
 	double sum;		 /* of all buckets together */
 	uint64_t refused;	 /* how many observations were refused */
-	/* bucket[0] has values up to 2^low, zero included. bucket[n - 1] has values above 2^high.
-	 * bucket[k] between them is number low * 2^schema + k of the native histogram, with the
-	 * product rounded down. Below schema 0 the range may begin or end within a native bucket;
-	 * then bucket[k] has only what is in the range. */
+	const double *bounds;	 /* n - 1 own bounds, which are the upper ends of the buckets but
+				    the last; NULL: exponential */
+	/* Exponential: bucket[0] has values up to 2^low, zero included. bucket[n - 1] has values
+	 * above 2^high. bucket[k] between them is number low * 2^schema + k of the native
+	 * histogram, with the product rounded down. Below schema 0 the range may begin or end
+	 * within a native bucket; then bucket[k] has only what is in the range. */
 	struct percpu_histogram_bucket bucket[];
 };
 
@@ -282,11 +319,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_fetch_zero(struct percpu_histo
 PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_zero(struct percpu_histogram *h, size_t i);
 
 /**
- * Add the contents of `from` to `into`, which may have a lower schema and another range.
+ * Add the contents of `from` to `into`, which may have a lower schema and another range. If
+ * both have own bounds, `into` may have fewer, or others within buckets of `from` that are empty.
  *
  * Returns 0, or, with nothing added,
  *	-EINVAL	a NULL, the same snapshot twice, a snapshot that no histogram could have filled,
- *		or different ticks per unit
+ *		or different ticks per unit; only one has own bounds
  *	-ERANGE	`into` has a higher schema, or `into` has a bound within a bucket of `from` that is
  *		not empty, as the ones below and above its range may be; or together they have
  *		2^64 observations or more, or an infinite sum, which only damaged files or repeated
@@ -332,7 +370,7 @@ percpu_histogram_downscale(const struct percpu_histogram_snapshot *s, int schema
 /** A quantile, as percpu_histogram_quantile() estimates it. */
 struct percpu_histogram_quantile {
 	double value;	  /* the middle of low and high, rounded; a guess above the range, if ticks
-			     do not tell the sum */
+			     do not tell the sum. With own bounds: what PromQL computes */
 	double low, high; /* the observation is not below low and not above high */
 };
 
@@ -355,8 +393,12 @@ struct percpu_histogram_quantile {
  * created, also before a reset (docs/counts/histogram.md). The observation is in its bucket in any
  * case. A program that resets at each interval and needs exact ends should use ticks.
  *
+ * With own bounds, value is what PromQL's histogram_quantile() computes: observations are evenly
+ * spread in their bucket, the first bucket begins at 0 if its bound is above 0, and what is above
+ * the last bound is that bound. It need not be between low and high.
+ *
  * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled, or q is not
- * from 0 to 1), or -ENODATA (nothing was observed).
+ * from 0 to 1), or -ENODATA (nothing was observed, or there are no bounds).
  */
 PERCPU_API PERCPU_MUST_CHECK int
 percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
@@ -372,6 +414,8 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
  *
  * Ticks are compared with the bound 2^(index / 2^schema) itself. The double is a little below it;
  * ticks between the two are counted. NULL has no observations.
+ *
+ * With own bounds the result is exact for these bounds.
  */
 PERCPU_API uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 						 double bound, bool *ret_exact);
@@ -394,8 +438,8 @@ struct percpu_histogram_otlp {
  * Values below the range go to the zero bucket; its threshold is the lower end of the range. Below
  * scale 0 the threshold may be within a bucket, which then has the values above it.
  *
- * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled), or -ENOSPC
- * (no room even at scale -4; 123 counts are enough for any range).
+ * Returns 0, or -EINVAL (a NULL, a snapshot that no histogram could have filled, or one with own
+ * bounds), or -ENOSPC (no room even at scale -4; 123 counts are enough for any range).
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s,
 							  uint64_t *counts, size_t room,

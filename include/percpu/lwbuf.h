@@ -52,7 +52,7 @@ struct percpu_lwbuf {
  *
  * Context: any thread, not a signal handler. Any thread may free a buffer. A child of fork has
  * its own buffers for the same file: it may allocate and free. If it frees an inherited buffer,
- * the buffer stays allocated in the parent.
+ * the buffer stays allocated in the parent. No call is a cancellation point.
  * Ordering: what threads did with a page before they freed its window happens before the next
  * allocation that takes this window. Nothing else is ordered.
  * Progress: an allocation that finds its window, and a free after which the window stays
@@ -102,7 +102,8 @@ struct percpu_lwbuf_options {
  *
  * Parameters
  *	fd	a regular file or a memfd, open for reading; with PERCPU_LWBUF_WRITABLE also
- *		for writing. The library duplicates it, so the caller may close it
+ *		for writing. The library duplicates it, so the caller may close it, but not the
+ *		duplicate, as closefrom(3) does: docs/caches/lwbuf.md says what happens then
  *
  * PERCPU_LWBUF_AUTO maps the whole file if the file may not shrink and its size is at most the
  * lesser of a quarter of RLIMIT_AS and 32 TiB (256 MiB in 32-bit processes). Otherwise it uses a
@@ -150,13 +151,16 @@ PERCPU_API int percpu_lwbuf_destroy(struct percpu_lwbufs *f);
  *	-ERANGE	the file has no byte of the page, or it is beyond the first 2^40 - 1 pages
  *	-EACCES	PERCPU_LWBUF_WRITE without PERCPU_LWBUF_WRITABLE
  *	-ENOMEM	no memory or address space; for a window also too many mappings
- *		(vm.max_map_count), even after the library has unmapped free windows. With
+ *		(vm.max_map_count), even after the library has unmapped free windows and
+ *		free buffers of sfbuf.h. With
  *		PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE it tries a bounce buffer
  *		before it fails
  *	-EPERM	the memfd was sealed against writing (F_SEAL_FUTURE_WRITE) after
  *		percpu_lwbuf_create() with PERCPU_LWBUF_WRITABLE, and a window must be mapped.
  *		With PERCPU_LWBUF_AUTO and without PERCPU_LWBUF_WRITE the page gets a bounce
  *		buffer instead. Windows that are mapped already, and direct pages, still work
+ *	-EBADF	the program has closed the library's descriptor; with PERCPU_LWBUF_WRITABLE
+ *		also: a page must be mapped, and the descriptor's number is another file's
  *	-EIO and other errors of pread(2) and mmap(2)
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uint64_t page,
@@ -172,6 +176,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_alloc(struct percpu_lwbufs *f, uin
  *		never notices a copy of a direct buffer
  *	-ERANGE	the file no longer has the page, or less of it: nothing was written back
  *	-EPERM	the memfd was sealed against writing meanwhile: nothing was written back
+ *	-EBADF	a bounce buffer, and the program has closed the library's descriptor, or its
+ *		number is another file's: nothing was written back
  *	-ENOTSUP  a bounce buffer, and O_APPEND was set meanwhile on the open file, which all
  *		holders of the descriptor share: nothing was written back. If O_APPEND is set
  *		between the check and the write, the page is appended to the file
@@ -236,9 +242,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_lwbuf_set_max_excess(struct percpu_lwbuf
 /**
  * Map pages ahead, so that the first allocations on this CPU need no system call and no page fault:
  * bring n pages from the first one on into memory, and give each that has none a window in this
- * CPU's table. The call stops when as many windows are mapped as may stay so: it unmaps no window
- * of another page. Of a file that is mapped whole it only brings the pages into memory. A kernel
- * before 5.14 does not bring them, but maps windows.
+ * CPU's table. The call unmaps no window of another page: it stops when as many windows are mapped
+ * as may stay so, or when windows fill the part of the table that a page belongs to. Of a file that
+ * is mapped whole it only brings the pages into memory. A kernel before 5.14 does not bring them,
+ * but maps windows.
  *
  * Sets *ret, unless ret is NULL, to the number of pages, from the first one on, that are mapped.
  *

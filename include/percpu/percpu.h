@@ -6,6 +6,7 @@
  *	percpu/approx.h		sums that are known approximately, and limits
  *	percpu/compact.h	counters of 4 bytes per CPU
  *	percpu/rate.h		rates: a limit of events per period
+ *	percpu/timer.h		how long something takes, into a histogram
  *	percpu/wbuf.h		counters behind a buffer of each CPU
  *	percpu/variable.h	variables at file scope with a copy per CPU; it adds a
  *				constructor to the program or library that includes it
@@ -27,6 +28,7 @@
 #include <percpu/counter.h>
 #include <percpu/error.h>
 #include <percpu/extrema.h>
+#include <percpu/declare.h>
 #include <percpu/family.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>

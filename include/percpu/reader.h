@@ -19,6 +19,8 @@
 #ifndef PERCPU_READER_H
 #define PERCPU_READER_H
 
+#include <stdio.h>
+
 #include <percpu/error.h>
 #include <percpu/segment.h>
 
@@ -191,6 +193,7 @@ struct percpu_reader_series {
 	uint32_t removed;	   /* of its family: removed series that still take space */
 	uint64_t since;		   /* when its counts began, as in struct percpu_reader_info */
 	uint64_t overflows;	   /* of its family: how often there was no room for a series */
+	uint64_t invalid;	   /* of its family: how often a value could not be a label's */
 };
 
 /** Return the description of series i. Returns 0, or -EINVAL: a NULL, or there is no series i. */
@@ -257,6 +260,25 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_each(const struct percpu_re
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_cpus(struct percpu_reader *r, size_t i, double *out,
 						    size_t n);
+
+/** Formats of percpu_reader_print(). */
+enum percpu_print_format {
+	PERCPU_PRINT_PROMETHEUS, /* text for Prometheus, version 1.0.0; without names that need
+				    quotes also 0.0.4 */
+	PERCPU_PRINT_JSON,	 /* an array of objects with type, name, labels and value */
+};
+
+/**
+ * Print the values of the picture that are there. Buckets of histograms end at powers of two. A
+ * counter percpu_family_overflows_total says how often calls got the overflow of each family. Numbers
+ * are the same in all locales.
+ *
+ * Returns 0, -EINVAL (a NULL, no picture, or no such format), or -EIO if the stream has an error.
+ *
+ * Context: any thread that may use the stream; not a signal handler.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_print(const struct percpu_reader *r, FILE *to,
+						     enum percpu_print_format format);
 
 /** List the processes that have a slot in the segment (owner.h), dead or alive, as
  *  percpu_owners_list(). Returns how many there are. */

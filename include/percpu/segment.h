@@ -38,11 +38,13 @@ struct percpu_segment;
 
 /** Flags of percpu_segment_open() and percpu_segment_open_fd(). */
 enum percpu_segment_flags {
-	PERCPU_SEGMENT_WRITE = 1,   /* open to count; without it, open to read */
-	PERCPU_SEGMENT_CREATE = 2,  /* with WRITE: create the segment if there is none */
-	PERCPU_SEGMENT_ANEW = 4,    /* with WRITE: reset all counts */
-	PERCPU_SEGMENT_FOREIGN = 8, /* with WRITE: open the file also if it is another user's */
-	PERCPU_SEGMENT_DEBUG = 16,  /* check how it is used: see percpu_segment_close() */
+	PERCPU_SEGMENT_WRITE = 1,     /* open to count; without it, open to read */
+	PERCPU_SEGMENT_CREATE = 2,    /* with WRITE: create the segment if there is none */
+	PERCPU_SEGMENT_ANEW = 4,      /* with WRITE: reset all counts */
+	PERCPU_SEGMENT_FOREIGN = 8,   /* with WRITE: open the file also if it is another user's */
+	PERCPU_SEGMENT_DEBUG = 16,    /* check how it is used: see percpu_segment_close() */
+	PERCPU_SEGMENT_FALLBACK = 32, /* with WRITE: open a private segment if the file cannot be
+					 had */
 };
 
 /** Options for creating a segment. Set size; 0 in another field means the default. */
@@ -90,6 +92,21 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned 
 						     struct percpu_segment **ret);
 
 /**
+ * Return why the segment is private: the sentence of percpu_error() when its file could not be had.
+ * With PERCPU_SEGMENT_FALLBACK a program then counts in a segment of its own, without a name, which
+ * its children of fork share. Metrics do not take the program down. Readers do not find the segment.
+ * NULL if the segment is in its file, or s is NULL. The sentence is valid until the segment is
+ * closed.
+ *
+ * An -EINVAL of percpu_segment_open() is a mistake of the program, and not covered. If there is no
+ * memfd either, percpu_segment_open() returns the error of the file.
+ *
+ * Context: signal handlers, too.
+ * Progress: wait-free.
+ */
+PERCPU_API const char *percpu_segment_fallback(const struct percpu_segment *s);
+
+/**
  * Open the segment in the file that fd refers to, such as a memfd. With PERCPU_SEGMENT_CREATE, make
  * an empty file a segment; on failure it stays empty. No other process may use the empty file
  * meanwhile. The descriptor stays the caller's. Without /proc, threads of a process that reset
@@ -130,19 +147,19 @@ enum percpu_metric_kind {
 
 /** The description of a metric. Set size and name; another field that is 0 is absent. */
 struct percpu_metric {
-	size_t size;	  /* sizeof(struct percpu_metric) */
-	const char *name; /* [a-zA-Z_][a-zA-Z0-9_]*, up to 255 bytes */
-	const char *help; /* UTF-8, up to 1023 bytes */
-	const char *unit; /* seconds, bytes, ratio, joules, volts, amperes, meters, grams, celsius
-			     or kelvin; the name ends in _UNIT, or _UNIT_total */
-	const char *const *label_names;	 /* [a-zA-Z_][a-zA-Z0-9_]*, not "le", "quantile", "__..." */
-	const char *const *label_values; /* UTF-8, up to 255 bytes each */
-	size_t labels;			 /* how many, up to 16; 0: none, and no arrays */
+	size_t size;			 /* sizeof(struct percpu_metric) */
+	const char *name;		 /* UTF-8, 1 to 255 bytes */
+	const char *help;		 /* UTF-8, up to 1023 bytes */
+	const char *unit;		 /* UTF-8, up to 255 bytes */
+	const char *const *label_names;	 /* UTF-8, 1 to 255 bytes each */
+	const char *const *label_values; /* UTF-8, up to 4096 bytes each */
+	size_t labels;			 /* how many, up to 64; 0: none, and no arrays */
 };
 
-#define PERCPU_METRIC_LABELS 16
-#define PERCPU_METRIC_NAME 255	/* bytes; also of a label's name, and of its value */
-#define PERCPU_METRIC_HELP 1023 /* bytes */
+#define PERCPU_METRIC_LABELS 64
+#define PERCPU_METRIC_NAME 255	 /* bytes; also of a unit, and of a label's name */
+#define PERCPU_METRIC_VALUE 4096 /* bytes of a label's value */
+#define PERCPU_METRIC_HELP 1023	 /* bytes */
 
 /** The fields of statistics. Each field is a counter of one metric: NAME{...,label="names[i]"} is
  *  the ith field of the struct. Set all. */
@@ -186,22 +203,27 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  * metric again gets the same handle. percpu_error() says in words why a call failed, with both
  * values where they differ.
  *
- * Names of counters and statistics end in _total, and names of PERCPU_METRIC_INFO in _info. Names
- * of other kinds end in neither. No name ends in _bucket, _count, _sum or _created. These
- * letters alone are no end.
+ * What an exposition format can carry is accepted. percpu_metric_advice() says what naming guides
+ * would say. No label is named __name__; none of a histogram is named le, and none of extrema
+ * extreme. Exposition formats have series with names of their own: NAME_total of a counter or
+ * statistics, NAME_bucket, NAME_count and NAME_sum of a histogram, NAME_info of an info. No two
+ * metrics of a segment have series of one name.
  *
  * Return 0, or
- *	-EINVAL	a NULL; a name, unit, label or field that is not as above; a struct of a size
- *		that no release had; unknown options, flags or rules, or those of another kind
+ *	-EINVAL	a NULL; a name, label or field that is empty, is there twice, or is named as
+ *		above; a struct of a size that no release had; unknown options, flags or rules, or
+ *		those of another kind
  *	-ERANGE	as percpu_histogram_create()
- *	-ENAMETOOLONG  a name, a label or a help text is too long
- *	-EILSEQ	a help text or a label's value is not UTF-8
- *	-E2BIG	too many labels
+ *	-ENAMETOOLONG  a name, a unit, a label or a help text is too long
+ *	-EILSEQ	a text is not UTF-8
+ *	-E2BIG	too many labels; or all texts together have more than 65 456 bytes
  *	-EEXIST	the segment has the name for a metric of another kind, unit, label names, fields,
- *		options, flags or rule, or for a family (family.h)
+ *		options, flags or rule, or for a family (family.h); or another metric has series
+ *		of the same name
  *	-EROFS	the segment was opened to read, and has no such metric
- *	-ENOSPC	the disk or the segment is full; a segment has room for 128 MiB of names. Nothing
- *		was declared. Metrics declared before still count
+ *	-ENOSPC	the disk or the segment is full; a segment has room for 128 MiB of names. The name
+ *		may be there by then; the next call completes it. Metrics declared before still
+ *		count
  *	-ENOTSUP  a gauge on a machine that cannot change 16 bytes at once, such as those of 32
  *		bits
  *	-EBADMSG  the file is damaged
@@ -250,26 +272,16 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_stats(struct percpu_segment *s,
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_info(struct percpu_segment *s,
 						     const struct percpu_metric *m);
 
-/** A row of a table of declarations. It may be constant. */
-struct percpu_declaration {
-	size_t size; /* sizeof(struct percpu_declaration) */
-	const struct percpu_metric *metric;
-	uint32_t kind;	/* enum percpu_metric_kind */
-	uint32_t flags; /* flags of extrema and statistics; the rule of an owned gauge */
-	const struct percpu_histogram_options *histogram; /* NULL: all defaults */
-	void *ret; /* where the handle goes: a struct percpu_counter **, ...; NULL for an info */
-	const struct percpu_metric_fields *fields; /* of statistics */
-};
-
 /**
- * Declare the metrics of a table of n rows, one after the other.
+ * Return the nth thing, from 0, that promtool or a naming guide would say of such a metric; NULL if
+ * there is no more, or m is NULL or no metric. It is a sentence without a full stop, and stays valid.
+ * A segment accepts the metric all the same.
  *
- * Returns 0; or, for the first row that fails, the error of the call for one metric, and the
- * sentence of percpu_error() begins with the number of the row, from 0. The rows before it are
- * declared, and their handles stored. -EINVAL is also for a kind that this library does not know.
+ * Context: signal handlers, too.
+ * Progress: wait-free.
  */
-PERCPU_API PERCPU_MUST_CHECK int
-percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table, size_t n);
+PERCPU_API const char *percpu_metric_advice(const struct percpu_metric *m,
+					    enum percpu_metric_kind kind, size_t n);
 
 /** When something has started. Times are in ns. */
 struct percpu_segment_start {

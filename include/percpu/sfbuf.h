@@ -48,9 +48,10 @@ struct percpu_sfbuf {
  *	-EINVAL	a NULL, or unknown flags
  *	-ENOMEM	no memory or address space, too many mappings (vm.max_map_count), or 2^20 - 1
  *		windows of the file in use, even after the library has unmapped free buffers
+ *		and free windows
  *	-EDEADLK	the call would wait in a handler of pthread_atfork() for which all other
  *		threads wait (docs/cpu/process.md)
- *	-ERANGE, -EACCES, -EPERM, -EIO and others as percpu_lwbuf_alloc(). -EPERM also with
+ *	-ERANGE, -EACCES, -EPERM, -EBADF, -EIO and others as percpu_lwbuf_alloc(). -EPERM also with
  *		PERCPU_LWBUF_AUTO and without PERCPU_SFBUF_WRITE
  *
  * Progress: the call waits for another thread that is mapping or reading the same page.

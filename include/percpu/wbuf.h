@@ -277,6 +277,7 @@ PERCPU_API void percpu_wbuf_hint_flush_slow(struct percpu_wbuf *w, int r);
 /**
  * Flush if there is a reason to, and the lock is free. A program calls this when it has time, such
  * as once in each turn of its loop: then no add has to flush, and at low load no timer is needed.
+ * (A thread that blocks makes no hints: if no other thread does, it flushes before.)
  *
  * The call flushes this CPU's buffer if the buffer is more than a quarter full (the first time,
  * half full). Every hints_to_flush-th call on a CPU flushes this CPU's buffer, up to a buffer of

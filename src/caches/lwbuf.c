@@ -122,9 +122,15 @@ static int find_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 	return 0;
 }
 
-/* Map the page in the window. If there are too many mappings, unmap half of the free windows, and
- * take one of those: it may need fewer mappings than a window that was never mapped. On failure
- * *w is closed. */
+/* Unmap half of the free windows, and take one of those. */
+static int get_drained(struct percpu_lwbufs *f, struct percpu_window **ret)
+{
+	(void)percpu_window_drain(f, percpu_window_excess(f) / 2);
+	return percpu_window_get(f, false, ret);
+}
+
+/* Map the page in the window. If there are too many mappings, do so in one that was unmapped just
+ * now: it may need fewer mappings than a window that was never mapped. On failure *w is closed. */
 static int show_in_some(struct percpu_lwbufs *f, struct percpu_window **w, uint64_t page,
 			size_t length)
 {
@@ -132,8 +138,7 @@ static int show_in_some(struct percpu_lwbufs *f, struct percpu_window **w, uint6
 
 	if (e == -ENOMEM && percpu_window_excess(f) != 0) {
 		percpu_window_close(f, *w);
-		(void)percpu_window_drain(f, percpu_window_excess(f) / 2);
-		e = percpu_window_get(f, false, w);
+		e = get_drained(f, w);
 		if (e != 0)
 			return e;
 		e = percpu_window_show(f, *w, page, length);
@@ -143,8 +148,9 @@ static int show_in_some(struct percpu_lwbufs *f, struct percpu_window **w, uint6
 	return e;
 }
 
-int percpu_window_map(struct percpu_lwbufs *f, uint64_t page, size_t length,
-		      struct percpu_window **ret)
+/* Get a loose window that shows the page, of which the file has so many bytes. */
+static int map_page(struct percpu_lwbufs *f, uint64_t page, size_t length,
+		    struct percpu_window **ret)
 {
 	struct percpu_window *w = NULL;
 	int e = find_window(f, page, &w);
@@ -219,7 +225,9 @@ static int miss_window(struct percpu_lwbufs *f, uint64_t page, unsigned flags, b
 	length = percpu_window_length(f, page);
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
-	e = percpu_window_map(f, page, (size_t)length, ret);
+	e = map_page(f, page, (size_t)length, ret);
+	if (e == -ENOMEM && percpu_sfbufs_give_way(f))
+		e = map_page(f, page, (size_t)length, ret);
 	/* -EPERM: the file was sealed against writing, so no writable window can be mapped. */
 	return (e == -ENOMEM || e == -EPERM) && may_copy ? bounce_page(f, page, ret) : e;
 }
@@ -406,21 +414,6 @@ int percpu_lwbuf_free(struct percpu_lwbufs *f, struct percpu_lwbuf *b)
 	return e;
 }
 
-static size_t most_excess(const struct percpu_lwbufs *f)
-{
-	return f->maps ? f->slots : SIZE_MAX;
-}
-
-int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n)
-{
-	if (f == NULL || n > most_excess(f))
-		return -EINVAL;
-	__atomic_store_n(&f->max_excess, n, __ATOMIC_SEQ_CST);
-	if (f->maps && percpu_window_table_fit(f, n))
-		return percpu_window_drain(f, 0);
-	return is_too_many(f) ? percpu_window_drain(f, n) : 0;
-}
-
 /* For sfbuf.c */
 
 int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
@@ -431,10 +424,12 @@ int percpu_window_open(struct percpu_lwbufs *f, uint64_t page, struct percpu_win
 
 	if (!f->maps)
 		return bounce_page(f, page, ret);
-	length = page <= PERCPU_LWBUF_MAX_PAGE ? percpu_window_length(f, page) : 0;
+	length = percpu_window_length(f, page);
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
 	e = percpu_window_get(f, false, &w);
+	if (e != 0 && percpu_window_excess(f) != 0)
+		e = get_drained(f, &w);
 	if (e != 0)
 		return e;
 	e = show_in_some(f, &w, page, (size_t)length);

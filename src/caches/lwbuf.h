@@ -74,6 +74,7 @@ struct percpu_lwbufs {
 	bool maps; /* windows may be mapped: the file keeps its size, and has small pages */
 	enum percpu_lwbuf_backend backend;
 	int fd;
+	uint64_t device, inode; /* of the file: the program may close fd, and reuse its number */
 	char *direct;
 	struct percpu_counter *addresses; /* direct buffers with callers */
 	struct percpu_counter *sharers;	  /* seats in tables, without the first of each window */
@@ -118,7 +119,8 @@ static inline struct percpu_window *percpu_window_at(struct percpu_window *const
 	return &blocks[id / PERCPU_WINDOW_BLOCK][id % PERCPU_WINDOW_BLOCK];
 }
 
-/** Return how many bytes of the page the file has: 0 to f->size, or -errno. */
+/** Return how many bytes of the page the file has: 0 to f->size, or -errno. Of a file that may be
+ *  written, -EBADF also says that the descriptor is another file's. */
 int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page);
 
 /** Map the page in the window. length is how many bytes of it the file has. Returns 0 or -errno. */
@@ -272,6 +274,9 @@ bool percpu_window_swap(const struct percpu_lwbufs *f, size_t at, uint64_t old, 
 /** Return whether this CPU's table has a window of the page. */
 bool percpu_window_is_there(const struct percpu_lwbufs *f, uint64_t page);
 
+/** Return whether this CPU's table has a place for a window of the page that no window has. */
+bool percpu_window_has_place(const struct percpu_lwbufs *f, uint64_t page);
+
 /* lwbuf_seats.c */
 
 /** The rest of percpu_window_find(), not inlined: the window is shared, a ghost was found, or the
@@ -380,6 +385,10 @@ void percpu_lwbufs_reclaim(void);
 
 /* sfbuf.c */
 
+/** Unmap half of the shared buffers that have no reference, to make room. Returns false if there is
+ *  none. */
+bool percpu_sfbufs_give_way(struct percpu_lwbufs *f);
+
 /** Give up the windows of shared buffers that have no reference. */
 void percpu_sfbufs_reclaim(struct percpu_lwbufs *f);
 
@@ -405,11 +414,6 @@ uint64_t percpu_window_excess(const struct percpu_lwbufs *f);
 
 /** Return whether as many windows are mapped as may stay so. */
 bool percpu_window_is_full(const struct percpu_lwbufs *f);
-
-/** Get a loose window that shows the page, of which the file has so many bytes. Returns 0 or
- *  -errno. */
-int percpu_window_map(struct percpu_lwbufs *f, uint64_t page, size_t length,
-		      struct percpu_window **ret);
 
 /** Unmap a window that is not in use. */
 void percpu_window_release(struct percpu_lwbufs *f, struct percpu_window *w);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lwbuf_ahead.c - map pages before they are asked for, and unmap those that nobody asks for.
+ * lwbuf_ahead.c - map pages before they are asked for, limit how many stay mapped, and unmap those
+ * that nobody asks for.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,8 +25,8 @@ static int check_pages(const struct percpu_lwbufs *f, uint64_t first, uint64_t n
 	return length > 0 ? 0 : length == 0 ? -ERANGE : (int)length;
 }
 
-/* Give the page a window in this CPU's table. *ret becomes false if there are enough windows, or
- * those in use fill the page's set. */
+/* Give the page a window in this CPU's table, without unmapping another one. *ret becomes false if
+ * there are enough windows, or they fill the page's set. */
 static int populate_page(struct percpu_lwbufs *f, uint64_t page, bool *ret)
 {
 	struct percpu_window *w, *replaced;
@@ -33,14 +34,21 @@ static int populate_page(struct percpu_lwbufs *f, uint64_t page, bool *ret)
 	int e;
 
 	*ret = percpu_window_is_there(f, page);
-	if (*ret || percpu_window_is_full(f))
+	if (*ret || percpu_window_is_full(f) || !percpu_window_has_place(f, page))
 		return 0;
 	length = percpu_window_length(f, page);
 	if (length <= 0)
 		return length == 0 ? -ERANGE : (int)length;
-	e = percpu_window_map(f, page, (size_t)length, &w);
+	e = percpu_window_get(f, false, &w);
 	if (e != 0)
 		return e;
+	e = percpu_window_show(f, w, page, (size_t)length);
+	if (e != 0) {
+		percpu_window_close(f, w);
+		return e;
+	}
+	__atomic_fetch_add(&f->shown, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&f->mapped, 1, __ATOMIC_RELAXED);
 	(void)madvise(w->at, f->size, MADV_POPULATE_READ);
 	__atomic_store_n(&w->freed, __atomic_load_n(&f->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	replaced = percpu_window_keep(f, w, 0);
@@ -76,6 +84,21 @@ int percpu_lwbuf_populate(struct percpu_lwbufs *f, uint64_t first, uint64_t n, u
 	if (e == 0 && ret != NULL)
 		*ret = done;
 	return e;
+}
+
+static size_t most_excess(const struct percpu_lwbufs *f)
+{
+	return f->maps ? f->slots : SIZE_MAX;
+}
+
+int percpu_lwbuf_set_max_excess(struct percpu_lwbufs *f, size_t n)
+{
+	if (f == NULL || n > most_excess(f))
+		return -EINVAL;
+	__atomic_store_n(&f->max_excess, n, __ATOMIC_SEQ_CST);
+	if (!f->maps)
+		return 0;
+	return percpu_window_drain(f, percpu_window_table_fit(f, n) ? 0 : n);
 }
 
 int percpu_lwbuf_reclaim(struct percpu_lwbufs *f)

@@ -105,7 +105,7 @@ static int complete_lwbuf_options(struct percpu_lwbuf_options *o)
 
 /* What the creation needs to know about a file. */
 struct seen_file {
-	uint64_t size;
+	uint64_t size, device, inode;
 	bool keeps_size;
 	bool has_small_pages; /* windows can be mapped */
 };
@@ -131,6 +131,8 @@ static int look_at_file(int fd, uint32_t flags, struct seen_file *ret)
 		(flags & PERCPU_LWBUF_KEEPS_SIZE) || (seals > 0 && (seals & F_SEAL_SHRINK));
 	ret->has_small_pages = (uint32_t)fs.f_type != HUGE_PAGES_MAGIC;
 	ret->size = (uint64_t)st.st_size;
+	ret->device = st.st_dev;
+	ret->inode = st.st_ino;
 	return 0;
 }
 
@@ -169,6 +171,8 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 			 (o->backend == PERCPU_LWBUF_AUTO && is_small(file->size));
 	int e = percpu_window_pool_init(f, &f->windows, false);
 
+	f->device = file->device;
+	f->inode = file->inode;
 	f->blocks = f->windows.blocks;
 	if (e == 0)
 		e = percpu_window_pool_init(f, &f->bounces, true);
@@ -195,6 +199,8 @@ static int make_lwbuf_parts(struct percpu_lwbufs *f, const struct percpu_lwbuf_o
 
 static void free_lwbuf_parts(struct percpu_lwbufs *f)
 {
+	int cancel = percpu_defer_cancel(); /* canceled in close(), it would leak the rest */
+
 	if (f->direct != NULL)
 		munmap(f->direct, (size_t)(f->direct_pages << f->shift));
 	percpu_window_pool_fini(&f->windows);
@@ -208,6 +214,7 @@ static void free_lwbuf_parts(struct percpu_lwbufs *f)
 		close(f->fd);
 	percpu_mutex_destroy(&f->lock);
 	free(f);
+	percpu_restore_cancel(cancel);
 }
 
 int percpu_lwbuf_create(int fd, const struct percpu_lwbuf_options *o, struct percpu_lwbufs **ret)

@@ -219,7 +219,7 @@ void percpu_window_discard(struct percpu_lwbufs *f)
 
 /* Windows */
 
-/* page is at most MAX_PAGE, or was read, so that its byte offset does not overflow. */
+/* In all calls page is at most MAX_PAGE, so that its byte offset does not overflow. */
 int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page)
 {
 	struct stat st;
@@ -227,6 +227,8 @@ int64_t percpu_window_length(const struct percpu_lwbufs *f, uint64_t page)
 
 	if (fstat(f->fd, &st) != 0)
 		return percpu_errno();
+	if ((f->flags & PERCPU_LWBUF_WRITABLE) && (st.st_dev != f->device || st.st_ino != f->inode))
+		return -EBADF;
 	size = (uint64_t)st.st_size;
 	if (begin >= size)
 		return 0;
@@ -288,9 +290,8 @@ int percpu_page_read(const struct percpu_lwbufs *f, uint64_t page, size_t from, 
 	ssize_t n = 1;
 
 	while (done < bytes && n > 0) {
-		n = page >> (63 - f->shift) != 0 ? 0 :
-						   pread(f->fd, to + done, bytes - done,
-							 (off_t)((page << f->shift) + from + done));
+		n = pread(f->fd, to + done, bytes - done,
+			  (off_t)((page << f->shift) + from + done));
 		if (n > 0)
 			done += (size_t)n;
 		else if (n < 0 && errno == EINTR)

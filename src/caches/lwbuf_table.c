@@ -49,13 +49,12 @@ static bool is_ghost(uint64_t word)
 /* With half as many sets as windows, a set is seldom full, and the oldest of some sets is old. */
 bool percpu_window_table_fit(struct percpu_lwbufs *f, size_t windows)
 {
-	unsigned old = f->set_shift, bits = 1;
+	unsigned bits = 1;
 
 	while (((size_t)WAYS << bits) < SLOTS_PER_WINDOW * windows &&
 	       ((size_t)WAYS << bits) < f->slots)
 		bits++;
-	__atomic_store_n(&f->set_shift, 64 - bits, __ATOMIC_RELAXED);
-	return old != 64 - bits;
+	return __atomic_exchange_n(&f->set_shift, 64 - bits, __ATOMIC_RELAXED) != 64 - bits;
 }
 
 int percpu_window_table_create(struct percpu_lwbufs *f, size_t windows)
@@ -220,6 +219,13 @@ bool percpu_window_is_there(const struct percpu_lwbufs *f, uint64_t page)
 		found = percpu_window_tag_of(word) == page + 1 && has_window(word);
 	}
 	return found;
+}
+
+bool percpu_window_has_place(const struct percpu_lwbufs *f, uint64_t page)
+{
+	uint64_t old;
+
+	return choose_way(percpu_window_words(f, percpu_window_set(f, page)), page + 1, &old) >= 0;
 }
 
 void percpu_window_remember(const struct percpu_lwbufs *f, uint64_t page)

@@ -136,6 +136,16 @@ static bool unmap_oldest(struct percpu_lwbufs *f, size_t most)
 	return w != NULL;
 }
 
+bool percpu_sfbufs_give_way(struct percpu_lwbufs *f)
+{
+	size_t kept = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED);
+	bool given = unmap_oldest(f, kept / 2);
+
+	while (unmap_oldest(f, kept / 2))
+		;
+	return given;
+}
+
 void percpu_sfbufs_reclaim(struct percpu_lwbufs *f)
 {
 	size_t n = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED);
@@ -209,6 +219,22 @@ static struct percpu_sfbuf_item *find_used(struct percpu_lwbufs *f, uint64_t pag
 	return NULL;
 }
 
+/* Take a buffer without a page, under the lock. If there is no memory for another one, take the
+ * kept one that was freed longest ago. It has its window until it is filled. */
+static struct percpu_sfbuf_item *take_buffer(struct percpu_lwbufs *f)
+{
+	struct percpu_sfbufs *s = f->shared;
+	struct percpu_sfbuf_item *b =
+		percpu_sfbufs_take(s, f->flags & PERCPU_LWBUF_DEBUG ? QUARANTINE : 0);
+
+	if (b == NULL && s->kept.oldest != NULL) {
+		b = s->kept.oldest;
+		percpu_sfbufs_remove(&s->kept, b);
+		percpu_sfbufs_leave(s, b);
+	}
+	return b;
+}
+
 /* Get a buffer for the page, with a reference, under the lock. If *ret_fill is set, the caller
  * must fill it. */
 static int get_buffer(struct percpu_lwbufs *f, uint64_t page, struct percpu_sfbuf_item **ret,
@@ -230,7 +256,7 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, struct percpu_sfbu
 		percpu_sfbufs_remove(&s->kept, b);
 	} else {
 		*ret_fill = true;
-		b = percpu_sfbufs_take(s, f->flags & PERCPU_LWBUF_DEBUG ? QUARANTINE : 0);
+		b = take_buffer(f);
 		if (b == NULL)
 			return -ENOMEM;
 		percpu_sfbufs_enter(s, b, page);
@@ -247,17 +273,12 @@ static int get_buffer(struct percpu_lwbufs *f, uint64_t page, struct percpu_sfbu
 }
 
 /* Get a window or bounce buffer of the page. If there is no memory, address space or mapping left,
- * unmap half of the kept buffers, and try again. */
+ * kept buffers make room, after free windows. */
 static int open_window(struct percpu_lwbufs *f, uint64_t page, struct percpu_window **ret)
 {
-	size_t kept = __atomic_load_n(&f->shared->kept.items, __ATOMIC_RELAXED);
 	int e = percpu_window_open(f, page, ret);
 
-	if (e != -ENOMEM || !unmap_oldest(f, kept / 2))
-		return e;
-	while (unmap_oldest(f, kept / 2))
-		;
-	return percpu_window_open(f, page, ret);
+	return e == -ENOMEM && percpu_sfbufs_give_way(f) ? percpu_window_open(f, page, ret) : e;
 }
 
 /* Bring the page into the buffer. No other thread uses its window. */
@@ -267,13 +288,13 @@ static int fill_buffer(struct percpu_lwbufs *f, struct percpu_sfbuf_item *b)
 	uint64_t page = b->sf.page;
 	int e;
 
+	b->window = NULL;
+	close_window(f, before);
 	if (page < f->direct_pages) {
 		b->sf.kva = f->direct + (page << f->shift);
 		b->sf.length = f->size;
 		return 0;
 	}
-	b->window = NULL;
-	close_window(f, before);
 	e = open_window(f, page, &b->window);
 	if (e != 0)
 		return e;
@@ -313,7 +334,7 @@ int percpu_sfbuf_alloc(struct percpu_lwbufs *f, uint64_t page, unsigned flags,
 		return -EINVAL;
 	if ((flags & PERCPU_SFBUF_WRITE) && !(f->flags & PERCPU_LWBUF_WRITABLE))
 		return -EACCES;
-	if (page == PERCPU_SFBUF_NO_PAGE)
+	if (page > PERCPU_LWBUF_MAX_PAGE)
 		return -ERANGE;
 	b = find_used(f, page);
 	if (b == NULL) {

@@ -34,7 +34,7 @@ int percpu_xio_init(struct percpu_xio *x, struct percpu_lwbufs *f, uint64_t at, 
 {
 	if (x == NULL || f == NULL)
 		return -EINVAL;
-	if (at > UINT64_MAX - bytes || (at + bytes) >> f->shift > PERCPU_LWBUF_MAX_PAGE)
+	if (at > UINT64_MAX - bytes || at + bytes > (PERCPU_LWBUF_MAX_PAGE + 1) << f->shift)
 		return -ERANGE;
 	*x = (struct percpu_xio){ .of = f,
 				  .first = at >> f->shift,

@@ -189,6 +189,67 @@ void percpu_histogram_lay_index(struct percpu_histogram *h);
 int percpu_histogram_read_options(const struct percpu_histogram_options *o,
 				  struct percpu_histogram *h);
 
+/* histogram_bounds.c */
+
+/** Fill in the schema and the bounds from the options; the bounds are not copied. Returns 0 or
+ *  -errno. */
+int percpu_histogram_read_bounds(const struct percpu_histogram_options *o,
+				 struct percpu_histogram *h);
+
+/** Check that a histogram can have these bounds. Returns 0 or -errno. */
+int percpu_histogram_check_bounds(const double *bounds, size_t n, uint64_t ticks);
+
+/** Return the greatest number of ticks that is not above a bound, of those that passed the check;
+ *  0 if there is none. */
+uint64_t percpu_histogram_ticks_within(double bound, uint64_t ticks_per_unit);
+
+/** Let the handle find the bounds that are behind it, and compare values with them. */
+void percpu_histogram_lay_bounds(struct percpu_histogram *h);
+
+/** Return the cell of a value that is not above 0. */
+uint64_t percpu_histogram_own_cell(const struct percpu_histogram *h, double v);
+
+/** Return where the bounds are in the bias lane, given the block of a handle that is not filled in
+ *  yet. */
+static inline void *percpu_histogram_bounds_at(const struct percpu_block *b,
+					       const struct percpu_histogram *h)
+{
+	return percpu_block_bias(b) + PERCPU_HISTOGRAM_HEAD + h->n * h->record;
+}
+
+/* histogram_ends.c */
+
+/** Return the native bucket of this schema that contains, or ends at, a bound of schema 5. */
+int percpu_histogram_native_bucket(int end, int schema);
+
+/** Return the number of buckets of a snapshot of that range, with those below and above it. */
+uint32_t percpu_histogram_cells_of_range(int low, int high, int schema);
+
+/** Return whether some histogram could have filled in the snapshot, as far as its layout tells. */
+bool percpu_histogram_is_possible(const struct percpu_histogram_snapshot *s);
+
+/** Return the number of the bound of schema 5 at which a bucket ends, that is not the last. */
+int percpu_histogram_end_of(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the bucket of `into` that covers bucket b of `from`; -1 if none does. */
+int64_t percpu_histogram_bucket_in(const struct percpu_histogram_snapshot *into,
+				   const struct percpu_histogram_snapshot *from, uint32_t b);
+
+/** Return the lower end of a bucket. The first begins at 0. */
+double percpu_histogram_lower_end(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the upper end of a bucket. The last has none: infinity. */
+double percpu_histogram_upper_end(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the lower end in ticks. A bucket holds values above it. */
+uint64_t percpu_histogram_lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the upper end in ticks, which the bucket includes. Ticks of 2^63 or more are refused. */
+uint64_t percpu_histogram_upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b);
+
+/** Return the least value that an observation of the bucket can have. */
+double percpu_histogram_lowest(const struct percpu_histogram_snapshot *s, uint32_t b);
+
 /** Check that a histogram can have the range 2^low to 2^high. Returns 0 or -errno. */
 int percpu_histogram_check_range(int low, int high, uint64_t ticks);
 
@@ -260,6 +321,11 @@ uint64_t percpu_wbuf_queue_pending(struct percpu_fifo *q, uint64_t mask);
 /** Return whether more than half of the room is used, as sequences see it. */
 bool percpu_wbuf_queue_is_filling(const struct percpu_fifo *q, uint64_t mask);
 
+/* gauge.c */
+
+/** Let the value be one that was never set. Returns 0 or -errno, as percpu_latest_set(). */
+int percpu_latest_clear(struct percpu_latest *l);
+
 /* section.c */
 
 /** Make what sections need in the process, unless that was done before. Returns 0 or -errno. */
@@ -269,8 +335,7 @@ int percpu_section_prepare(void);
 void percpu_section_add_to_copy(void *copy, int64_t n, size_t size);
 
 /* The following calls find or create an object at a word of a file, as the public open calls do at
- * a root. The region is shared and has the default geometry. The anchor's word may be NULL: the
- * anchor then chooses it. */
+ * a root. The region is shared and has the default geometry. */
 
 int percpu_counter_open_at(struct percpu_region *r, struct percpu_anchor *at,
 			   struct percpu_counter **ret);

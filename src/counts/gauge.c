@@ -279,30 +279,39 @@ void percpu_latest_destroy(struct percpu_latest *l)
 
 /* Read the time after the old pair was loaded, and store it only if the pair is unchanged. So the
  * order of the times is the order of the sets. */
-int percpu_latest_set(struct percpu_latest *l, double v)
+static int set_latest(struct percpu_latest *l, uint64_t v, bool clears)
 {
-	struct percpu_pair_value old, new;
-	struct percpu_chunk *k;
-	size_t bias, offset;
-	int e;
+	struct percpu_chunk *k = percpu_chunk_of(l);
+	const size_t bias = percpu_chunk_bias_lane(k), offset = gauge_offset(k, l);
+	struct percpu_pair_value old, new = { v, 0 };
+	int e = percpu_pair_load(k, bias, offset, &old);
 
-	if (l == NULL)
-		return -EINVAL;
-	k = percpu_chunk_of(l);
-	if (!k->region->writable)
-		return -EROFS;
-	bias = percpu_chunk_bias_lane(k);
-	offset = gauge_offset(k, l);
-	e = percpu_pair_load(k, bias, offset, &old);
 	if (e != 0)
 		return e;
-	memcpy(&new.first, &v, sizeof(v));
 	do {
-		new.second = percpu_clock_ns(CLOCK_REALTIME);
+		if (!clears)
+			new.second = percpu_clock_ns(CLOCK_REALTIME);
 		PERCPU_STEP("latest: time read");
 		e = percpu_pair_cmpxchg(k, bias, offset, &old, new);
 	} while (e == -EAGAIN);
 	return e;
+}
+
+int percpu_latest_set(struct percpu_latest *l, double v)
+{
+	uint64_t word;
+
+	if (l == NULL)
+		return -EINVAL;
+	if (!percpu_chunk_of(l)->region->writable)
+		return -EROFS;
+	memcpy(&word, &v, sizeof(v));
+	return set_latest(l, word, false);
+}
+
+int percpu_latest_clear(struct percpu_latest *l)
+{
+	return set_latest(l, 0, true);
 }
 
 int percpu_latest_fetch(const struct percpu_latest *l, double *ret, uint64_t *ret_ns)

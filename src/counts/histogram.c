@@ -5,7 +5,7 @@
  *
  * A lane holds the cells of one histogram after the other: underflow, buckets, overflow, and
  * refused observations. A cell is a count and a sum. The bias lane holds the biases of the cells,
- * and in front of them the control block.
+ * in front of them the control block, and behind them the program's own bounds.
  *
  * value of a cell = sum of the CPU lanes + sum of the atomic lanes in use - bias
  *
@@ -43,16 +43,21 @@ static int exponent_of(double v, bool up)
 	return (int)(bits >> 52) - 1023 + (up && (bits & ((UINT64_C(1) << 52) - 1)) != 0);
 }
 
-/* Fill in the fields that depend on n, schema, low, high and ticks. Returns the bytes of each lane,
- * or 0 if no lane is so long. */
-static size_t lay_out_histogram(struct percpu_histogram *h)
+/* Fill in the fields that depend on n, schema, low, high, ticks and the number of bounds, and the
+ * plan's sizes; these are 0 if no lane is so long. */
+static void lay_out_histogram(struct percpu_histogram *h, struct percpu_plan *p)
 {
 	size_t size;
 
-	percpu_histogram_lay_index(h);
+	if (h->schema == PERCPU_HISTOGRAM_OWN_BOUNDS)
+		h->last = (int64_t)h->bounds_n;
+	else
+		percpu_histogram_lay_index(h);
 	h->record = ((size_t)h->last + 2) * PERCPU_HISTOGRAM_CELL; /* with the cell of refusals */
 	size = percpu_lane_bytes(h->n, h->record);
-	return size != 0 && size <= PERCPU_MAX_LANE / 2 ? PERCPU_HISTOGRAM_HEAD + size : 0;
+	p->touched = size != 0 && size <= PERCPU_MAX_LANE / 2 ? PERCPU_HISTOGRAM_HEAD + size : 0;
+	p->size = p->touched != 0 ? p->touched + h->bounds_n * sizeof(double) : 0;
+	p->handle_size = sizeof(*h) + h->bounds_n * (sizeof(double) + 2 * sizeof(uint64_t));
 }
 
 int percpu_histogram_check_range(int low, int high, uint64_t ticks)
@@ -71,8 +76,13 @@ int percpu_histogram_read_options(const struct percpu_histogram_options *o,
 	struct percpu_histogram_options opt;
 	uint32_t buckets;
 
-	if (percpu_options_read(&opt, sizeof(opt), o) != 0 || opt.reserved != 0)
+	if (percpu_options_read(&opt, sizeof(opt), o) != 0 || opt.flags > PERCPU_HISTOGRAM_SUMMARY)
 		return -EINVAL;
+	memset(h, 0, sizeof(*h));
+	h->n = opt.n != 0 ? opt.n : 1;
+	h->ticks = opt.ticks_per_unit;
+	if (opt.flags != 0 || opt.bounds != NULL || opt.bounds_n != 0)
+		return percpu_histogram_read_bounds(&opt, h);
 	if (opt.min == 0)
 		opt.min = 0x1p-20;
 	if (opt.max == 0)
@@ -80,10 +90,7 @@ int percpu_histogram_read_options(const struct percpu_histogram_options *o,
 	buckets = opt.buckets_per_octave != 0 ? opt.buckets_per_octave : 8;
 	if (!(opt.min > 0) || !(opt.max > opt.min) || buckets > 32 || (buckets & (buckets - 1)))
 		return -EINVAL;
-	memset(h, 0, sizeof(*h));
-	h->n = opt.n != 0 ? opt.n : 1;
-	h->ticks = opt.ticks_per_unit;
-	h->schema = (uint32_t)__builtin_ctz(buckets);
+	h->schema = __builtin_ctz(buckets);
 	h->low = exponent_of(opt.min, false);
 	h->high = exponent_of(opt.max, true);
 	return percpu_histogram_check_range(h->low, h->high, h->ticks);
@@ -100,12 +107,17 @@ static void start_histogram(struct percpu_block *b)
 	c->high = h->high;
 	c->schema = h->schema;
 	c->atomic = percpu_pair_is_atomic();
+	c->bounds = h->bounds_n;
+	if (h->bounds_n != 0)
+		memcpy(percpu_histogram_bounds_at(b, h), h->bounds, h->bounds_n * sizeof(double));
 }
 
 static void complete_histogram(struct percpu_block *b)
 {
 	struct percpu_histogram *h = (struct percpu_histogram *)b;
 
+	if (h->schema == PERCPU_HISTOGRAM_OWN_BOUNDS)
+		percpu_histogram_lay_bounds(h);
 	/* Otherwise all records take the slow path, which refuses them. */
 	if (!b->chunk->region->writable)
 		return;
@@ -113,41 +125,81 @@ static void complete_histogram(struct percpu_block *b)
 	h->tick_limit = h->ticks != 0 ? TICK_LIMIT : 0;
 }
 
+/* A handle, and the bounds that its copy on the heap has behind it. */
+struct bounded {
+	struct percpu_histogram h;
+	double bounds[PERCPU_HISTOGRAM_MAX_BOUNDS];
+	uint64_t own[2 * PERCPU_HISTOGRAM_MAX_BOUNDS]; /* filled in on the heap */
+};
+
+static bool is_same_layout(const struct bounded *a, const struct bounded *b)
+{
+	return a->h.n == b->h.n && a->h.ticks == b->h.ticks && a->h.low == b->h.low &&
+	       a->h.high == b->h.high && a->h.schema == b->h.schema &&
+	       a->h.bounds_n == b->h.bounds_n &&
+	       memcmp(a->bounds, b->bounds, a->h.bounds_n * sizeof(double)) == 0;
+}
+
+/* Copy the bounds from the object, whose sizes are in the plan, and check the copy: another process
+ * may change them at any time. Returns 0, or -ENOENT. */
+static int copy_bounds(const struct percpu_block *found, const struct percpu_plan *p,
+		       struct bounded *f)
+{
+	const struct percpu_chunk *k = found->chunk;
+	const uint64_t *from = percpu_histogram_bounds_at(found, &f->h);
+	const size_t offset = (size_t)(found->base - k->base);
+	uint64_t bits;
+
+	if (p->size == 0 || p->size > k->lane_size - offset)
+		return -ENOENT;
+	for (size_t i = 0; i < f->h.bounds_n; i++) {
+		bits = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		memcpy(&f->bounds[i], &bits, sizeof(bits));
+	}
+	return percpu_histogram_check_bounds(f->bounds, f->h.bounds_n, f->h.ticks) == 0 ? 0 :
+											  -ENOENT;
+}
+
+static bool is_possible_layout(const struct percpu_histogram *h)
+{
+	if (h->schema == PERCPU_HISTOGRAM_OWN_BOUNDS)
+		return h->low == 0 && h->high == 0 && h->bounds_n <= PERCPU_HISTOGRAM_MAX_BOUNDS;
+	return h->schema >= 0 && h->schema <= PERCPU_HISTOGRAM_FINEST && h->bounds_n == 0 &&
+	       percpu_histogram_check_range(h->low, h->high, h->ticks) == 0;
+}
+
 /* Load the layout that the creator wrote. Another process may have damaged it since, so each word
  * is loaded once and checked. An n of 0 in the plan's handle accepts any layout. */
 static int adopt_histogram(const struct percpu_block *found, struct percpu_plan *p)
 {
 	const struct percpu_histogram_control *c = control_at(found);
-	struct percpu_histogram *wanted = p->handle;
-	struct percpu_histogram h = { .n = __atomic_load_n(&c->n, __ATOMIC_RELAXED),
-				      .ticks = __atomic_load_n(&c->ticks, __ATOMIC_RELAXED),
-				      .low = __atomic_load_n(&c->low, __ATOMIC_RELAXED),
-				      .high = __atomic_load_n(&c->high, __ATOMIC_RELAXED),
-				      .schema = __atomic_load_n(&c->schema, __ATOMIC_RELAXED) };
+	const uint64_t n = __atomic_load_n(&c->n, __ATOMIC_RELAXED);
+	const uint64_t bounds = __atomic_load_n(&c->bounds, __ATOMIC_RELAXED);
+	struct bounded *wanted = p->handle;
+	struct bounded f = { .h = { .n = (size_t)n,
+				    .ticks = __atomic_load_n(&c->ticks, __ATOMIC_RELAXED),
+				    .low = __atomic_load_n(&c->low, __ATOMIC_RELAXED),
+				    .high = __atomic_load_n(&c->high, __ATOMIC_RELAXED),
+				    .schema = __atomic_load_n(&c->schema, __ATOMIC_RELAXED),
+				    .bounds_n = (size_t)bounds } };
 
-	if (h.n != __atomic_load_n(&c->n, __ATOMIC_RELAXED) || h.n == 0 ||
-	    h.schema > PERCPU_HISTOGRAM_FINEST ||
-	    percpu_histogram_check_range(h.low, h.high, h.ticks) != 0 ||
+	if (f.h.n != n || n == 0 || f.h.bounds_n != bounds || !is_possible_layout(&f.h) ||
 	    __atomic_load_n(&c->atomic, __ATOMIC_RELAXED) != percpu_pair_is_atomic())
 		return -ENOENT;
-	if (wanted->n != 0 &&
-	    (h.n != wanted->n || h.ticks != wanted->ticks || h.low != wanted->low ||
-	     h.high != wanted->high || h.schema != wanted->schema))
+	lay_out_histogram(&f.h, p);
+	if (copy_bounds(found, p, &f) != 0 || (wanted->h.n != 0 && !is_same_layout(&f, wanted)))
 		return -ENOENT;
-	p->size = p->touched = lay_out_histogram(&h);
-	*wanted = h;
-	return p->size != 0 ? 0 : -ENOENT;
+	*wanted = f;
+	return 0;
 }
 
-static struct percpu_plan plan_histogram(struct percpu_histogram *h, size_t size)
+static struct percpu_plan plan_histogram(struct bounded *f)
 {
 	return (struct percpu_plan){
 		.kind = PERCPU_KIND_HISTOGRAM,
-		.size = size,
-		.touched = size,
+		.size = PERCPU_HISTOGRAM_HEAD,
 		.align = PERCPU_BLOCK_ALIGN,
-		.handle = h,
-		.handle_size = sizeof(*h),
+		.handle = f,
 		.start = start_histogram,
 		.complete = complete_histogram,
 		.adopt = adopt_histogram,
@@ -155,22 +207,25 @@ static struct percpu_plan plan_histogram(struct percpu_histogram *h, size_t size
 }
 
 /* Read the options, and plan the histograms. Returns 0 or an error. */
-static int plan_new(const struct percpu_histogram_options *o, struct percpu_histogram *h,
+static int plan_new(const struct percpu_histogram_options *o, struct bounded *f,
 		    struct percpu_plan *ret)
 {
-	int e = percpu_histogram_read_options(o, h);
+	int e = percpu_histogram_read_options(o, &f->h);
 
 	if (e != 0)
 		return e;
-	*ret = plan_histogram(h, lay_out_histogram(h));
+	for (size_t i = 0; i < f->h.bounds_n; i++)
+		f->bounds[i] = f->h.bounds[i] + 0.0; /* -0 is 0 */
+	*ret = plan_histogram(f);
+	lay_out_histogram(&f->h, ret);
 	return ret->size != 0 ? 0 : -EINVAL;
 }
 
 int percpu_histogram_create(const struct percpu_histogram_options *o, struct percpu_histogram **ret)
 {
-	struct percpu_histogram h;
+	struct bounded f;
 	struct percpu_plan p;
-	int e = plan_new(o, &h, &p);
+	int e = plan_new(o, &f, &p);
 
 	return e != 0 ? e : percpu_block_create(&p, ret);
 }
@@ -178,9 +233,9 @@ int percpu_histogram_create(const struct percpu_histogram_options *o, struct per
 int percpu_histogram_create_in(struct percpu_region *r, const struct percpu_histogram_options *o,
 			       struct percpu_histogram **ret)
 {
-	struct percpu_histogram h;
+	struct bounded f;
 	struct percpu_plan p;
-	int e = plan_new(o, &h, &p);
+	int e = plan_new(o, &f, &p);
 
 	return e != 0 ? e : percpu_block_create_in(r, &p, ret);
 }
@@ -188,9 +243,9 @@ int percpu_histogram_create_in(struct percpu_region *r, const struct percpu_hist
 int percpu_histogram_open(struct percpu_region *r, unsigned root,
 			  const struct percpu_histogram_options *o, struct percpu_histogram **ret)
 {
-	struct percpu_histogram h;
+	struct bounded f;
 	struct percpu_plan p;
-	int e = plan_new(o, &h, &p);
+	int e = plan_new(o, &f, &p);
 
 	return e != 0 ? e : percpu_block_open(r, root, &p, ret);
 }
@@ -199,17 +254,17 @@ int percpu_histogram_open_at(struct percpu_region *r, struct percpu_anchor *at,
 			     const struct percpu_histogram_options *o,
 			     struct percpu_histogram **ret)
 {
-	struct percpu_histogram h;
+	struct bounded f;
 	struct percpu_plan p;
-	int e = plan_new(o, &h, &p);
+	int e = plan_new(o, &f, &p);
 
 	return e != 0 ? e : percpu_block_open_at(r, at, &p, ret);
 }
 
 int percpu_histogram_attach(struct percpu_region *r, uint64_t key, struct percpu_histogram **ret)
 {
-	struct percpu_histogram h = { .n = 0 };
-	struct percpu_plan p = plan_histogram(&h, PERCPU_HISTOGRAM_HEAD);
+	struct bounded f = { .h = { .n = 0 } };
+	struct percpu_plan p = plan_histogram(&f);
 
 	return percpu_block_attach(r, key, &p, ret);
 }
@@ -325,7 +380,7 @@ static void record_ticks(const struct percpu_histogram *h, size_t i, uint64_t ti
 	if (bits < TICK_LIMIT)
 		record_in_cell(h, i, percpu_histogram_index(h, bits), ticks);
 	else if (ticks == 0)
-		record_in_cell(h, i, 0, 0);
+		record_in_cell(h, i, percpu_histogram_own_cell(h, 0), 0);
 	else
 		refuse(h, i);
 }
@@ -356,16 +411,21 @@ static uint64_t round_to_ticks(const struct percpu_histogram *h, double v)
 	return ticks + (rest > 0.5 || (rest == 0.5 && !is_below_half(h, v, ticks)));
 }
 
+static bool takes_negative(const struct percpu_histogram *h)
+{
+	return h->own != NULL && h->ticks == 0;
+}
+
 void percpu_histogram_record_slow(const struct percpu_histogram *h, size_t i, double v)
 {
 	uint64_t bits = percpu_histogram_bits(v);
 
-	if (!(v >= 0 && v < 0x1p960))
+	if (!(v >= 0 || takes_negative(h)) || !(__builtin_fabs(v) < 0x1p960))
 		refuse(h, i);
 	else if (h->ticks != 0)
 		record_ticks(h, i, round_to_ticks(h, v));
-	else if (v == 0)
-		record_in_cell(h, i, 0, 0);
+	else if (!(v > 0))
+		record_in_cell(h, i, percpu_histogram_own_cell(h, v), v == 0 ? 0 : bits + 1);
 	else
 		record_in_cell(h, i, percpu_histogram_index(h, bits), bits + 1);
 }

@@ -1,73 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * histogram_convert.c - downscale, merge, subtract, quantiles and conversion of snapshots.
- *
- * The range ends at powers of two, which are bounds of every schema from 0 up. A bound of one
- * schema is a bound of each higher schema. So a bucket of a lower schema is a union of buckets of a
- * higher one, and downscaling is exact. Below schema 0 a bucket may reach beyond the end of the
- * range: it holds what is in the range, and ends where the range ends. In this file, an end is the
- * number of a bound of schema 5.
+ * histogram_ends.c knows where buckets end.
  */
 #include <errno.h>
 #include <float.h>
 #include <stdlib.h>
 
 #include "counts.h"
-
-#define OCTAVE (1 << PERCPU_HISTOGRAM_FINEST)
-
-/* Return the native bucket of this schema that contains, or ends at, a bound of schema 5. */
-static int native_bucket(int end, int schema)
-{
-	return ((end - 1) >> (PERCPU_HISTOGRAM_FINEST - schema)) + 1;
-}
-
-/* Return the number of bucket b in the native histogram. The first bucket has the number before
- * that of the bucket in which the range begins. */
-static int native(const struct percpu_histogram_snapshot *s, uint32_t b)
-{
-	return native_bucket(s->low * OCTAVE + 1, s->schema) - 1 + (int)b;
-}
-
-static uint32_t cells_of_range(int low, int high, int schema)
-{
-	return (uint32_t)(native_bucket(high * OCTAVE, schema) -
-			  native_bucket(low * OCTAVE + 1, schema)) +
-	       3;
-}
-
-static bool is_possible(const struct percpu_histogram_snapshot *s)
-{
-	return s != NULL && s->schema >= PERCPU_HISTOGRAM_COARSEST &&
-	       s->schema <= PERCPU_HISTOGRAM_FINEST &&
-	       percpu_histogram_check_range(s->low, s->high, s->ticks_per_unit) == 0 &&
-	       s->n == cells_of_range(s->low, s->high, s->schema);
-}
-
-/* Return the upper end of a bucket that is not the last. */
-static int end_of(const struct percpu_histogram_snapshot *s, uint32_t b)
-{
-	const int end = native(s, b) * (1 << (PERCPU_HISTOGRAM_FINEST - s->schema));
-
-	if (end < s->low * OCTAVE)
-		return s->low * OCTAVE;
-	return end < s->high * OCTAVE ? end : s->high * OCTAVE;
-}
-
-/* Return the bucket of `into` that covers bucket b of `from`; -1 if none does. */
-static int64_t bucket_in(const struct percpu_histogram_snapshot *into,
-			 const struct percpu_histogram_snapshot *from, uint32_t b)
-{
-	const int low = b == 0 ? INT32_MIN : end_of(from, b - 1);
-	const int high = b == from->n - 1 ? INT32_MAX : end_of(from, b);
-	uint32_t cell = 0;
-
-	if (high > into->high * OCTAVE)
-		cell = into->n - 1;
-	else if (high > into->low * OCTAVE)
-		cell = (uint32_t)(native_bucket(high, into->schema) - native(into, 0));
-	return cell != 0 && low < end_of(into, cell - 1) ? -1 : (int64_t)cell;
-}
 
 static bool is_empty(const struct percpu_histogram_bucket *b)
 {
@@ -94,13 +34,14 @@ static bool is_sum_possible(const struct percpu_histogram_snapshot *a,
 static int check_places(const struct percpu_histogram_snapshot *into,
 			const struct percpu_histogram_snapshot *from)
 {
-	if (!is_possible(into) || !is_possible(from) || into == from ||
-	    into->ticks_per_unit != from->ticks_per_unit)
+	if (!percpu_histogram_is_possible(into) || !percpu_histogram_is_possible(from) ||
+	    into == from || into->ticks_per_unit != from->ticks_per_unit ||
+	    (into->bounds == NULL) != (from->bounds == NULL))
 		return -EINVAL;
 	if (into->schema > from->schema)
 		return -ERANGE;
 	for (uint32_t b = 0; b < from->n; b++)
-		if (!is_empty(&from->bucket[b]) && bucket_in(into, from, b) < 0)
+		if (!is_empty(&from->bucket[b]) && percpu_histogram_bucket_in(into, from, b) < 0)
 			return -ERANGE;
 	return 0;
 }
@@ -115,7 +56,7 @@ int percpu_histogram_merge(struct percpu_histogram_snapshot *into,
 	if (!is_sum_possible(into, from))
 		return -ERANGE;
 	for (uint32_t b = 0; b < from->n; b++) {
-		int64_t cell = bucket_in(into, from, b);
+		int64_t cell = percpu_histogram_bucket_in(into, from, b);
 
 		if (is_empty(&from->bucket[b]))
 			continue;
@@ -135,11 +76,11 @@ int percpu_histogram_downscale(const struct percpu_histogram_snapshot *s, int sc
 	uint32_t n;
 	int e;
 
-	if (!is_possible(s) || ret == NULL)
+	if (!percpu_histogram_is_possible(s) || ret == NULL)
 		return -EINVAL;
 	if (schema > s->schema || schema < PERCPU_HISTOGRAM_COARSEST)
 		return -ERANGE;
-	n = cells_of_range(s->low, s->high, schema);
+	n = percpu_histogram_cells_of_range(s->low, s->high, schema);
 	f = calloc(1, sizeof(*f) + n * sizeof(f->bucket[0]));
 	if (f == NULL)
 		return -ENOMEM;
@@ -156,35 +97,6 @@ int percpu_histogram_downscale(const struct percpu_histogram_snapshot *s, int sc
 	return e;
 }
 
-/* Return the lower end of a bucket. The first begins at 0. */
-static double lower_end(const struct percpu_histogram_snapshot *s, uint32_t b)
-{
-	return b == 0 ? 0 : percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b - 1));
-}
-
-/* Return the upper end of a bucket. The last has none: infinity. */
-static double upper_end(const struct percpu_histogram_snapshot *s, uint32_t b)
-{
-	return b == s->n - 1 ? __builtin_inf() :
-			       percpu_histogram_bound(PERCPU_HISTOGRAM_FINEST, end_of(s, b));
-}
-
-/* Return the lower end in ticks. A bucket holds values above it. */
-static uint64_t lower_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
-{
-	return b == 0 ? 0 :
-			percpu_histogram_tick_bound(s->ticks_per_unit, PERCPU_HISTOGRAM_FINEST,
-						    end_of(s, b - 1));
-}
-
-/* Return the upper end in ticks, which the bucket includes. Ticks of 2^63 or more are refused. */
-static uint64_t upper_tick(const struct percpu_histogram_snapshot *s, uint32_t b)
-{
-	return b == s->n - 1 ? INT64_MAX :
-			       percpu_histogram_tick_bound(s->ticks_per_unit,
-							   PERCPU_HISTOGRAM_FINEST, end_of(s, b));
-}
-
 /*
  * Return whether the ticks of a bucket that is not empty tell its sum. They are stored modulo 2^64.
  * The sum is least if all observations are at the lower end, and greatest if all are at the upper
@@ -195,7 +107,8 @@ bool percpu_histogram_sum_is_known(const struct percpu_histogram_snapshot *s, ui
 {
 	const uint64_t count = s->bucket[b].count;
 
-	return upper_tick(s, b) - lower_tick(s, b) <= INT64_MAX / count;
+	return percpu_histogram_upper_tick(s, b) - percpu_histogram_lower_tick(s, b) <=
+	       INT64_MAX / count;
 }
 
 /* If the sum is not known, take the middle of the bucket for the mean. The last bucket has no
@@ -206,11 +119,13 @@ double percpu_histogram_sum_ticks(const struct percpu_histogram_snapshot *s, uin
 	const double unit = (double)s->ticks_per_unit;
 	uint64_t high, least;
 
-	if (b != s->n - 1 && (double)count * upper_end(s, b) * unit < 0x1p62)
+	if (b != s->n - 1 && (double)count * percpu_histogram_upper_end(s, b) * unit < 0x1p62)
 		return (double)ticks / unit; /* the common case, without a division of words */
 	if (b != s->n - 1 && !percpu_histogram_sum_is_known(s, b))
-		return (double)count * (lower_end(s, b) + (upper_end(s, b) - lower_end(s, b)) / 2);
-	least = percpu_histogram_multiply(count, lower_tick(s, b), &high);
+		return (double)count *
+		       (percpu_histogram_lower_end(s, b) +
+			(percpu_histogram_upper_end(s, b) - percpu_histogram_lower_end(s, b)) / 2);
+	least = percpu_histogram_multiply(count, percpu_histogram_lower_tick(s, b), &high);
 	if (ticks - least <= INT64_MAX)
 		high += ticks < least;
 	else if (ticks > least && high != 0)
@@ -229,7 +144,7 @@ static bool has_all_of(const struct percpu_histogram_snapshot *later,
 	for (uint32_t b = 0; b < earlier->n; b++) {
 		if (earlier->bucket[b].count == 0)
 			continue;
-		cell = bucket_in(later, earlier, b);
+		cell = percpu_histogram_bucket_in(later, earlier, b);
 		left = cell == last ? left : later->bucket[cell].count;
 		if (left < earlier->bucket[b].count)
 			return false;
@@ -249,7 +164,7 @@ static void correct_difference(struct percpu_histogram_snapshot *s, uint32_t b)
 		*left = (struct percpu_histogram_bucket){ .count = 0 };
 	else if (s->ticks_per_unit != 0 && (b == s->n - 1 || percpu_histogram_sum_is_known(s, b)))
 		left->sum = percpu_histogram_sum_ticks(s, b);
-	else if (!(left->sum > 0))
+	else if (!(left->sum > 0) && percpu_histogram_lowest(s, b) >= 0)
 		left->sum = 0;
 }
 
@@ -263,7 +178,7 @@ int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
 	if (!has_all_of(later, earlier))
 		return -ERANGE;
 	for (uint32_t b = 0; b < earlier->n; b++) {
-		int64_t cell = bucket_in(later, earlier, b);
+		int64_t cell = percpu_histogram_bucket_in(later, earlier, b);
 
 		if (is_empty(&earlier->bucket[b]))
 			continue;
@@ -281,8 +196,11 @@ int percpu_histogram_subtract(struct percpu_histogram_snapshot *later,
 /* Return the greatest value that an observation of the bucket can have. */
 static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
 {
-	return b == s->n - 1 && s->ticks_per_unit != 0 ? 0x1p63 / (double)s->ticks_per_unit :
-							 upper_end(s, b);
+	if (b != s->n - 1)
+		return percpu_histogram_upper_end(s, b);
+	if (s->ticks_per_unit != 0)
+		return 0x1p63 / (double)s->ticks_per_unit;
+	return s->bounds != NULL ? 0x1p960 : __builtin_inf();
 }
 
 /*
@@ -292,7 +210,7 @@ static double highest(const struct percpu_histogram_snapshot *s, uint32_t b)
  * has no error. */
 static double rounding(double sum, double part, uint64_t count)
 {
-	return count != 1 ? 4 * DBL_EPSILON * (sum + part) : 0;
+	return count != 1 ? 4 * DBL_EPSILON * (__builtin_fabs(sum) + __builtin_fabs(part)) : 0;
 }
 
 /*
@@ -305,7 +223,7 @@ static void narrow_down(const struct percpu_histogram_snapshot *s, uint32_t b, u
 			struct percpu_histogram_quantile *ret)
 {
 	const uint64_t n = s->bucket[b].count;
-	const double a = lower_end(s, b), z = highest(s, b), sum = s->bucket[b].sum;
+	const double a = percpu_histogram_lowest(s, b), z = highest(s, b), sum = s->bucket[b].sum;
 	const double count = (double)n, rank = (double)r;
 	const double in_front = (rank - 1) * a, behind = r < n ? (count - rank) * z : 0;
 	const double most = (sum - in_front + rounding(sum, in_front, n)) / (count - rank + 1);
@@ -329,7 +247,8 @@ static void narrow_down_ticks(const struct percpu_histogram_snapshot *s, uint32_
 			      struct percpu_histogram_quantile *ret)
 {
 	const uint64_t n = s->bucket[b].count, unit = s->ticks_per_unit;
-	const uint64_t end = lower_tick(s, b), width = upper_tick(s, b) - end;
+	const uint64_t end = percpu_histogram_lower_tick(s, b),
+		       width = percpu_histogram_upper_tick(s, b) - end;
 	const uint64_t sum = s->bucket[b].ticks - n * end, behind = (n - r) * width;
 	const bool known = percpu_histogram_sum_is_known(s, b) && sum <= INT64_MAX;
 	uint64_t low = known && sum > behind ? (sum - behind - 1) / r + 1 : 0; /* rounded up */
@@ -349,29 +268,46 @@ static void narrow_down_ticks(const struct percpu_histogram_snapshot *s, uint32_
 	ret->value = value > ret->low ? value : ret->low;
 }
 
+/* Return what PromQL's histogram_quantile() estimates with own bounds, given how many observations
+ * of the bucket are below the quantile: they are evenly spread in it. The first bucket begins at 0 if
+ * it ends above 0. What is above the last bound is that bound. */
+static double interpolate(const struct percpu_histogram_snapshot *s, uint32_t b, double rank)
+{
+	const double start = percpu_histogram_lower_end(s, b),
+		     end = s->bounds[b < s->n - 1 ? b : b - 1];
+
+	if (b == s->n - 1 || (b == 0 && end <= 0))
+		return end;
+	return start + (end - start) * ((rank > 0 ? rank : 0) / (double)s->bucket[b].count);
+}
+
 int percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
 			      struct percpu_histogram_quantile *ret)
 {
-	uint64_t rank;
+	uint64_t rank, before;
 	uint32_t b = 0;
 	volatile double exact; /* x87 registers would keep more digits than a double has */
 
-	if (!is_possible(s) || ret == NULL || !(q >= 0 && q <= 1))
+	if (!percpu_histogram_is_possible(s) || ret == NULL || !(q >= 0 && q <= 1))
 		return -EINVAL;
-	if (s->count == 0)
+	if (s->count == 0 || (s->bounds != NULL && s->n == 1))
 		return -ENODATA;
 	exact = q * (double)s->count;
 	rank = exact < (double)s->count ? (uint64_t)exact : s->count;
 	rank += (double)rank < exact;
 	rank = rank == 0 ? 1 : rank;
+	before = rank;
 	for (; b < s->n - 1 && rank > s->bucket[b].count; b++)
 		rank -= s->bucket[b].count;
+	before -= rank;
 	if (rank > s->bucket[b].count || !percpu_double_is_number(s->bucket[b].sum))
 		return -EINVAL; /* no histogram fills in this */
 	if (s->ticks_per_unit != 0)
 		narrow_down_ticks(s, b, rank, ret);
 	else
 		narrow_down(s, b, rank, ret);
+	if (s->bounds != NULL)
+		ret->value = interpolate(s, b, exact - (double)before);
 	return 0;
 }
 
@@ -382,11 +318,13 @@ uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 	bool exact = true;
 	uint32_t b = 0;
 
-	if (is_possible(s) && bound >= 0) {
-		for (; b < s->n && bound >= upper_end(s, b); b++)
+	if (percpu_histogram_is_possible(s) && (bound >= 0 || (s->bounds != NULL && bound < 0))) {
+		for (; b < s->n && bound >= percpu_histogram_upper_end(s, b); b++)
 			below += s->bucket[b].count;
-		if (b < s->n && s->bucket[b].count != 0 && bound > lower_end(s, b)) {
-			double from = lower_end(s, b), width = upper_end(s, b) - from;
+		if (b < s->n && s->bucket[b].count != 0 &&
+		    bound > percpu_histogram_lower_end(s, b)) {
+			double from = percpu_histogram_lower_end(s, b),
+			       width = percpu_histogram_upper_end(s, b) - from;
 
 			exact = false; /* the last bucket is infinitely wide: add 0 */
 			below += (uint64_t)((double)s->bucket[b].count * ((bound - from) / width));
@@ -418,15 +356,20 @@ int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t
 	uint32_t first = 0, last = 0; /* compilers do not see that find_filled() sets both */
 	int low = 0;
 
-	if (!is_possible(s) || ret == NULL || (counts == NULL && room != 0))
+	if (!percpu_histogram_is_possible(s) || s->bounds != NULL || ret == NULL ||
+	    (counts == NULL && room != 0))
 		return -EINVAL;
 	o.scale = s->schema;
 	if (find_filled(s, &first, &last)) {
 		for (;; o.scale--) {
 			if (counts == NULL || o.scale < PERCPU_HISTOGRAM_COARSEST)
 				return -ENOSPC;
-			low = native_bucket(end_of(s, first), o.scale);
-			o.n = (size_t)(native_bucket(end_of(s, last), o.scale) - low) + 1;
+			low = percpu_histogram_native_bucket(percpu_histogram_end_of(s, first),
+							     o.scale);
+			o.n = (size_t)(percpu_histogram_native_bucket(
+					       percpu_histogram_end_of(s, last), o.scale) -
+				       low) +
+			      1;
 			if (o.n <= room)
 				break;
 		}
@@ -434,14 +377,16 @@ int percpu_histogram_to_otlp(const struct percpu_histogram_snapshot *s, uint64_t
 		for (size_t i = 0; i < o.n; i++)
 			counts[i] = 0;
 		for (uint32_t b = first; b <= last; b++)
-			counts[native_bucket(end_of(s, b), o.scale) - low] += s->bucket[b].count;
+			counts[percpu_histogram_native_bucket(percpu_histogram_end_of(s, b),
+							      o.scale) -
+			       low] += s->bucket[b].count;
 	}
 	for (uint32_t b = 0; b < s->n - 1; b++) {
 		o.count += s->bucket[b].count;
 		o.sum += s->bucket[b].sum;
 	}
 	o.zero_count = s->bucket[0].count;
-	o.zero_threshold = lower_end(s, 1);
+	o.zero_threshold = percpu_histogram_lower_end(s, 1);
 	o.above = s->bucket[s->n - 1].count;
 	*ret = o;
 	return 0;

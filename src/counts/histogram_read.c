@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "counts.h"
 
@@ -16,16 +17,20 @@ int percpu_histogram_snapshot_create(const struct percpu_histogram *h,
 				     struct percpu_histogram_snapshot **ret)
 {
 	struct percpu_histogram_snapshot *s;
+	size_t buckets;
 
 	if (h == NULL || ret == NULL)
 		return -EINVAL;
-	s = calloc(1, sizeof(*s) + ((size_t)h->last + 1) * sizeof(s->bucket[0]));
+	buckets = (size_t)h->last + 1;
+	s = calloc(1, sizeof(*s) + buckets * sizeof(s->bucket[0]) + h->bounds_n * sizeof(double));
 	if (s == NULL)
 		return -ENOMEM;
-	s->schema = (int32_t)h->schema;
+	if (h->own != NULL)
+		s->bounds = memcpy(&s->bucket[buckets], h->bounds, h->bounds_n * sizeof(double));
+	s->schema = h->schema;
 	s->low = h->low;
 	s->high = h->high;
-	s->n = (uint32_t)h->last + 1;
+	s->n = (uint32_t)buckets;
 	s->ticks_per_unit = h->ticks;
 	*ret = s;
 	return 0;
@@ -89,8 +94,10 @@ static size_t cells_of(const struct percpu_histogram *h, size_t i)
 static bool is_of_layout(const struct percpu_histogram *h,
 			 const struct percpu_histogram_snapshot *s)
 {
-	return s->schema == (int32_t)h->schema && s->low == h->low && s->high == h->high &&
-	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1;
+	return s->schema == h->schema && s->low == h->low && s->high == h->high &&
+	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1 &&
+	       (s->bounds == NULL ||
+		memcmp(s->bounds, h->bounds, h->bounds_n * sizeof(double)) == 0);
 }
 
 static void set_bucket(struct percpu_histogram_snapshot *s, uint32_t b, struct percpu_pair_value v)

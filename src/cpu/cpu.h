@@ -24,6 +24,7 @@
 #include "cpus.h"
 #include "kernel.h"
 #include "lock.h"
+#include "moment.h"
 #include "mutex.h"
 #include "process.h"
 

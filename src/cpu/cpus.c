@@ -67,6 +67,13 @@ bool percpu_read_list(const char *path, char *buf, size_t size)
 	return read_list(path, buf, size, &genuine);
 }
 
+bool percpu_read_genuine(const char *path, char *buf, size_t size)
+{
+	bool genuine;
+
+	return read_list(path, buf, size, &genuine) && genuine;
+}
+
 bool percpu_next_range(const char **list, unsigned long *first, unsigned long *last)
 {
 	char *end;

@@ -38,6 +38,9 @@ int percpu_pin(pid_t tid, unsigned cpu);
 /** Read a list of the kernel, such as "0-3,8". Returns false if there is none. */
 bool percpu_read_list(const char *path, char *buf, size_t size);
 
+/** Read a file of sysfs that has one line. Returns false if it is not there, or not the kernel's. */
+bool percpu_read_genuine(const char *path, char *buf, size_t size);
+
 /** Read the next range of a list. Returns false at the end, or if the list is malformed. */
 bool percpu_next_range(const char **list, unsigned long *first, unsigned long *last);
 

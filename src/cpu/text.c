@@ -36,6 +36,15 @@ bool percpu_text_is_utf8(const char *text)
 	return true;
 }
 
+int percpu_text_shown(const char *text, size_t n, size_t most)
+{
+	if (n <= most)
+		return (int)n;
+	while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+		most--;
+	return (int)most;
+}
+
 /* Return whether the character is a control character. Those from U+0080 to U+009f begin with the
  * byte 0xc2. */
 static bool is_control(const char *text)

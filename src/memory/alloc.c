@@ -287,9 +287,8 @@ int percpu_region_alloc_at(struct percpu_region *r, struct percpu_anchor *at, si
 	got = percpu_region_lock(r, h);
 	if (got != 0)
 		return (int)got;
-	got = percpu_anchor_choose(at);
-	if (got == 0)
-		got = alloc_anywhere(r, &w, 1, ret);
+	got = __atomic_load_n(at->word, __ATOMIC_ACQUIRE) != 0 ? -EEXIST :
+								 alloc_anywhere(r, &w, 1, ret);
 	if (got < 0)
 		percpu_region_unlock_both(r, h);
 	else

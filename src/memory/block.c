@@ -158,8 +158,6 @@ static int anchor_key(struct percpu_anchor *at, uint64_t key)
 {
 	uint64_t none = 0;
 
-	if (at->announce_callback != NULL)
-		at->announce_callback(at);
 	/* Acquire, because a caller that finds another key may attach to its object. */
 	return __atomic_compare_exchange_n(at->word, &none, key, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_ACQUIRE) ?
@@ -199,7 +197,7 @@ static int create_at(struct percpu_region *r, struct percpu_anchor *at, const st
 int percpu_block_open_at(struct percpu_region *r, struct percpu_anchor *at, struct percpu_plan *p,
 			 void *ret)
 {
-	uint64_t key = at->word != NULL ? __atomic_load_n(at->word, __ATOMIC_ACQUIRE) : 0;
+	uint64_t key = __atomic_load_n(at->word, __ATOMIC_ACQUIRE);
 	int e;
 
 	PERCPU_STEP("root: looked up");

@@ -25,8 +25,6 @@
 /* File offsets end at 2^63, and data far below 2^62. */
 #define FIRST_BYTE (UINT64_C(1) << 62)
 
-#define LOCKS_LOOKED_AT 100 /* if there are more, the first byte counts as locked */
-
 _Static_assert(PERCPU_MAX_FILE_CHUNKS *PERCPU_LONGEST_LANE <= FIRST_BYTE, "bytes of all chunks");
 
 static bool is_that_file(const struct percpu_descriptor *d, int fd)
@@ -192,26 +190,10 @@ void percpu_descriptor_unlock_mapped(void *pin)
 		munmap(pin, percpu_page_size());
 }
 
-/* The kernel reports any of the locks there. So ask next for locks in front of that one, until
- * there are none. */
-int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64_t n, uint64_t *ret)
+bool percpu_descriptor_is_free(const struct percpu_region *r, uint64_t byte)
 {
-	struct flock l;
-	uint64_t found;
-	int fd = percpu_descriptor_kept(r);
+	struct flock l = lock_of(F_WRLCK, byte);
+	const int fd = percpu_descriptor_kept(r);
 
-	for (int try = 1; fd >= 0 && n != 0; try++) {
-		l = lock_of(F_WRLCK, byte);
-		l.l_len = (off_t)n;
-		if (fcntl(fd, F_OFD_GETLK, &l) != 0)
-			return percpu_errno();
-		if (l.l_type == F_UNLCK)
-			break;
-		found = (uint64_t)l.l_start > byte ? (uint64_t)l.l_start - byte : 0;
-		n = try < LOCKS_LOOKED_AT ? found : 0;
-	}
-	if (fd < 0)
-		return fd;
-	*ret = n;
-	return 0;
+	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_UNLCK;
 }

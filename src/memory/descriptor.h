@@ -55,10 +55,8 @@ int percpu_descriptor_lock_mapped(const struct percpu_region *r, uint64_t byte, 
 /** Undo percpu_descriptor_lock_mapped(); NULL is fine. */
 void percpu_descriptor_unlock_mapped(void *pin);
 
-/** Find the first locked one of n bytes, from this byte on, and set *ret to its distance from
- *  this byte; to n if none is locked. Returns 0 or -errno. */
-int percpu_descriptor_least(const struct percpu_region *r, uint64_t byte, uint64_t n,
-			    uint64_t *ret);
+/** Return whether no process holds a lock of that byte. Return false also if that cannot be asked. */
+bool percpu_descriptor_is_free(const struct percpu_region *r, uint64_t byte);
 
 /** Return 1 if another process, or this one by another region, has locked the byte to write; else
  *  0, or -errno. */

@@ -203,9 +203,10 @@ struct percpu_histogram_control {
 	uint64_t ticks; /* ticks per unit; 0: sums are doubles */
 	int32_t low;	/* the range is 2^low to 2^high units */
 	int32_t high;
-	uint32_t schema; /* an octave has 2^schema buckets */
+	int32_t schema;	 /* an octave has 2^schema buckets; -53: own bounds */
 	uint32_t atomic; /* 1: pairs change by one instruction; 0: under the journal's lock */
-	uint64_t unused[4];
+	uint64_t bounds; /* own bounds, doubles behind the cells, in the bias lane alone */
+	uint64_t unused[3];
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_histogram_control) == 64, "file layout");
@@ -350,7 +351,7 @@ _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 _Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
 
-#define PERCPU_SEGMENT_VERSION 2
+#define PERCPU_SEGMENT_VERSION 3
 /* A block takes a whole lane. Cells behind a smaller one would lie in pages that the block leaves
  * empty in every CPU lane. */
 #define PERCPU_SEGMENT_BLOCKS 2048
@@ -373,19 +374,18 @@ struct percpu_segment_control {
 	struct percpu_segment_time started[2]; /* when generation n began: at n % 2 */
 	uint64_t changes;		       /* grows with changes of records; odd: one is in
 						  progress */
-	uint64_t removals;		       /* series removed so far */
-	uint64_t unused2[4];
+	uint64_t unused2[5];
 	uint64_t block[PERCPU_SEGMENT_BLOCKS]; /* keys of records in the bias lane; 0: none yet */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(PERCPU_SEGMENT_BLOCK == PERCPU_LANE_SIZE, "a block takes a lane");
 _Static_assert(sizeof(struct percpu_segment_control) == 128 + 8 * 2048, "file layout");
 
-/** The state of a record. segment/reuse.c says who changes it. */
+/** The state of a record. segment/remove.c has the changes. */
 enum percpu_record_state {
 	PERCPU_RECORD_IN_USE,
-	PERCPU_RECORD_REMOVED, /* the series was removed; its object may still be there */
-	PERCPU_RECORD_FREE,    /* it has no object, and may be rewritten */
+	PERCPU_RECORD_REMOVED, /* the series was removed, or is an overflow without a count */
+	PERCPU_RECORD_FREE,    /* it has no object, and is never used again */
 	PERCPU_RECORD_FAMILY,  /* a family: what all series of one name have in common */
 };
 
@@ -407,8 +407,8 @@ struct percpu_segment_record {
 	uint8_t labels;	       /* number of labels */
 	uint8_t fields;	       /* of statistics: fields, each a value of one more label */
 	uint32_t cap;	       /* of a family: the most series that it has */
-	uint64_t removal;      /* of a removed series: its number among all removals */
-	uint64_t overflows;    /* of a family: how often it had no room for a series */
+	uint64_t invalid;      /* of a family: calls with values that cannot be labels */
+	uint64_t overflows;    /* of a family: calls for which it had no room */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_segment_record) == 80, "file layout");

@@ -291,22 +291,10 @@ struct percpu_anchor {
 	uint64_t *word;
 	uint64_t word_key; /* where a word of the bias lane is, as a key of kind 0 */
 	unsigned root; /* the root's number; PERCPU_REGION_ROOTS: the word is in the bias lane */
-
-	/** Choose the word. The caller has the lock between processes. Returns 0, -EEXIST if the
-	 *  chosen word leads to an object, or -errno. NULL: the word is already chosen. */
-	int (*choose_callback)(struct percpu_anchor *at);
-
-	/** Do what must be done after the object is complete, and before its key is stored. May
-	 *  be NULL. */
-	void (*announce_callback)(struct percpu_anchor *at);
 };
 
 /** Return the anchor at a root that exists. */
 struct percpu_anchor percpu_root_anchor(const struct percpu_region *r, unsigned root);
-
-/** Let the anchor choose its word. The caller has both locks; this releases the lock of the
- *  process meanwhile. Returns 0, or -EEXIST if the word has a key, or -errno. */
-int percpu_anchor_choose(struct percpu_anchor *at);
 
 /** Note in the file that the cells at base are for an object whose key the anchor's word will
  *  hold. */
@@ -364,8 +352,7 @@ int percpu_block_attach(struct percpu_region *r, uint64_t key, struct percpu_pla
 /** Attach to the object at a root, or create one there. */
 int percpu_block_open(struct percpu_region *r, unsigned root, struct percpu_plan *p, void *ret);
 
-/** Attach to the object at an anchor, or create one there. If the anchor chooses its word, only
- *  root, choose and announce need be set. */
+/** Attach to the object at an anchor, or create one there. */
 int percpu_block_open_at(struct percpu_region *r, struct percpu_anchor *at, struct percpu_plan *p,
 			 void *ret);
 

@@ -12,21 +12,6 @@ struct percpu_anchor percpu_root_anchor(const struct percpu_region *r, unsigned 
 	return (struct percpu_anchor){ .word = &r->first->header->root[root], .root = root };
 }
 
-/* choose_callback() may take the lock of the process, so release it meanwhile. */
-int percpu_anchor_choose(struct percpu_anchor *at)
-{
-	int e = 0;
-
-	if (at->choose_callback != NULL) {
-		percpu_process_unlock();
-		e = at->choose_callback(at);
-		percpu_process_lock();
-	}
-	if (e == 0 && __atomic_load_n(at->word, __ATOMIC_ACQUIRE) != 0)
-		e = -EEXIST;
-	return e;
-}
-
 /* Return what percpu_header.creation is while an object with this key is created at the root. */
 static uint64_t creation_of(unsigned root, uint64_t key)
 {

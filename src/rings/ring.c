@@ -327,7 +327,7 @@ static int put_locked(const struct percpu_ring *r, struct percpu_ring_lane *lane
 		return PERCPU_SEQ_REFUSED;
 	name = (name / NUMBER_UNIT + 1) * NUMBER_UNIT + size;
 	at = put_word(r, lane, at, name);
-	at = put_word(r, lane, at, percpu_ring_ticks());
+	at = put_word(r, lane, at, percpu_ticks());
 	for (size_t left = size; left > 0; left -= left < sizeof(word) ? left : sizeof(word)) {
 		word = 0;
 		memcpy(&word, src + size - left, left < sizeof(word) ? left : sizeof(word));

@@ -52,7 +52,7 @@ struct percpu_ring_reader {
 	uint64_t round;
 	uint64_t until; /* records from this time on are of a later round */
 	uint64_t ns;	/* of the last record */
-	struct percpu_ring_moment from, to;
+	struct percpu_moment from, to;
 	uint32_t n;
 	struct stream stream[];
 };
@@ -211,7 +211,7 @@ static int fill_stream(struct percpu_ring_reader *reader, struct stream *s)
 	if (s->words == NULL)
 		return -ENOMEM;
 	e = takes(reader) ? take_words(r, s) : look_at_words(r, s);
-	s->copied = reader->of_this_boot ? percpu_ring_ticks() : UINT64_MAX - 1;
+	s->copied = reader->of_this_boot ? percpu_ticks() : UINT64_MAX - 1;
 	percpu_ring_moments(percpu_ring_control(r), reader->of_this_clock, &reader->from,
 			    &reader->to);
 	return e;
@@ -365,7 +365,7 @@ static int begin_round(struct percpu_ring_reader *reader)
 	if (!is_anything_new(reader))
 		return -EAGAIN;
 	if ((reader->flags & PERCPU_RING_UNFENCED) == 0 && reader->of_this_boot) {
-		until = percpu_ring_ticks();
+		until = percpu_ticks();
 		e = fence_rings(reader);
 		if (e == -EAGAIN) /* no thread can be started: this must not mean "no record" */
 			e = -EPERM;

@@ -8,53 +8,10 @@
 
 #include "rings.h"
 
-#define READINGS 4
 #define SOON_NS 10000000
 #define ANCHOR_TRIES 100
 
-uint64_t percpu_ring_ticks(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	uint32_t low, high;
-
-	__asm__ __volatile__("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
-	return (uint64_t)high << 32 | low;
-#elif defined(__aarch64__)
-	uint64_t ticks;
-
-	/* dsb: the stores that precede it are done. */
-	__asm__ __volatile__("dsb ish\n\tisb\n\tmrs %0, cntvct_el0\n\tisb"
-			     : "=r"(ticks)
-			     : /* none */
-			     : "memory");
-	return ticks;
-#else
-	__sync_synchronize();
-	return percpu_now_ns();
-#endif
-}
-
-/* Read the clock between two readings of the counter, several times, and return the moment whose
- * two readings are closest. */
-struct percpu_ring_moment percpu_ring_now(void)
-{
-	struct percpu_ring_moment m = { 0, 0 };
-	uint64_t before, ns, took, least = UINT64_MAX;
-
-	for (int i = 0; i < READINGS; i++) {
-		before = percpu_ring_ticks();
-		ns = percpu_now_ns();
-		took = percpu_ring_ticks() - before;
-		if (took < least) {
-			least = took;
-			m = (struct percpu_ring_moment){ before + took / 2, ns };
-		}
-	}
-	return m;
-}
-
-uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
-			struct percpu_ring_moment to)
+uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_moment from, struct percpu_moment to)
 {
 	double all = (double)(to.ns - from.ns), part;
 
@@ -89,10 +46,10 @@ static void store_field(uint64_t *field, uint64_t value)
  * then finds another value than it stored, and stores both again, up to ANCHOR_TRIES times. */
 void percpu_ring_note_moment(struct percpu_ring_control *c)
 {
-	struct percpu_ring_moment now;
+	struct percpu_moment now;
 
 	for (int try = 0; try < ANCHOR_TRIES; try++) {
-		now = percpu_ring_now();
+		now = percpu_moment_now();
 		store_field(&c->ticks, now.ticks);
 		PERCPU_STEP("ring: ticks stored");
 		store_field(&c->ns, now.ns);
@@ -123,7 +80,7 @@ bool percpu_ring_is_of_this_clock(const struct percpu_ring_control *c)
 
 void percpu_ring_note_rate(struct percpu_ring_control *c)
 {
-	struct percpu_ring_moment now;
+	struct percpu_moment now;
 	uint64_t ticks, ns;
 
 	PERCPU_STEP("ring: rate begun");
@@ -134,18 +91,18 @@ void percpu_ring_note_rate(struct percpu_ring_control *c)
 	/* Load the moment only now: another process may have replaced it after a reboot. */
 	ticks = load_field(&c->ticks);
 	ns = load_field(&c->ns);
-	now = percpu_ring_now();
+	now = percpu_moment_now();
 	if (now.ns > ns && now.ns - ns >= SOON_NS && now.ticks > ticks)
 		store_field(&c->rate, (uint64_t)((double)(now.ns - ns) * 4294967296.0 /
 						 (double)(now.ticks - ticks)));
 }
 
 void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,
-			 struct percpu_ring_moment *from, struct percpu_ring_moment *to)
+			 struct percpu_moment *from, struct percpu_moment *to)
 {
-	*from = (struct percpu_ring_moment){ load_field(&c->ticks), load_field(&c->ns) };
+	*from = (struct percpu_moment){ load_field(&c->ticks), load_field(&c->ns), 0 };
 	if (of_this_clock) {
-		*to = percpu_ring_now();
+		*to = percpu_moment_now();
 	} else {
 		to->ticks = from->ticks + (UINT64_C(1) << 56);
 		to->ns = from->ns + (load_field(&c->rate) << 24);

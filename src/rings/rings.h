@@ -49,22 +49,8 @@ static inline struct percpu_ring_control *percpu_ring_control(const struct percp
 #define PERCPU_RING_CLOCK PERCPU_RING_CLOCK_NS
 #endif
 
-/** One moment, read from two clocks. */
-struct percpu_ring_moment {
-	uint64_t ticks; /* the counter */
-	uint64_t ns;	/* CLOCK_MONOTONIC */
-};
-
-/** Return the counter. It is read after all loads and stores that precede the call are done,
- *  and before those that follow it. */
-uint64_t percpu_ring_ticks(void);
-
-/** Return the present moment. */
-struct percpu_ring_moment percpu_ring_now(void);
-
 /** Return the time in ns when the counter was at ticks, between two moments. */
-uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_ring_moment from,
-			struct percpu_ring_moment to);
+uint64_t percpu_ring_ns(uint64_t ticks, struct percpu_moment from, struct percpu_moment to);
 
 /** Note the present moment in the control block. */
 void percpu_ring_note_moment(struct percpu_ring_control *c);
@@ -82,7 +68,7 @@ void percpu_ring_note_rate(struct percpu_ring_control *c);
 
 /** Set two moments. The counter of each record that was put before this call is between them. */
 void percpu_ring_moments(const struct percpu_ring_control *c, bool of_this_clock,
-			 struct percpu_ring_moment *from, struct percpu_ring_moment *to);
+			 struct percpu_moment *from, struct percpu_moment *to);
 
 /* local.c */
 

@@ -1,75 +1,149 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * declare.c - declaring metrics: finding or creating the object of a record, and keeping the one
- * handle that this process has of the object.
+ * declare.c - declaring metrics: finding or adding a record, finding or creating its object, and
+ * keeping the one handle that this process has of the object.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "segment.h"
 
-#define DECLARE_TRIES 100 /* while other processes take the room that this process makes */
-
-/* Find or create the object at the anchor; ret is the address of a pointer to its type. */
-static int open_object(struct percpu_segment *s, struct percpu_anchor *at, unsigned kind,
-		       const struct percpu_parameters *p, void *ret)
-{
-	struct percpu_plan info = { .size = sizeof(uint64_t), .align = sizeof(uint64_t) };
-	struct percpu_owners *o = NULL;
-	int e = 0;
-
-	switch (kind) {
-	case PERCPU_METRIC_COUNTER:
-		return percpu_counter_open_at(s->region, at, ret);
-	case PERCPU_METRIC_FCOUNTER:
-		return percpu_fcounter_open_at(s->region, at, ret);
-	case PERCPU_METRIC_GAUGE:
-		return percpu_gauge_open_at(s->region, at, ret);
-	case PERCPU_METRIC_FGAUGE:
-		return percpu_fgauge_open_at(s->region, at, ret);
-	case PERCPU_METRIC_LATEST:
-		return percpu_latest_open_at(s->region, at, ret);
-	case PERCPU_METRIC_HISTOGRAM:
-		return percpu_histogram_open_at(s->region, at, p->histogram, ret);
-	case PERCPU_METRIC_EXTREMA:
-		return percpu_extrema_open_at(s->region, at, p->flags, ret);
-	case PERCPU_METRIC_STATS:
-		return percpu_stats_open_at(s->region, at, p->fields->n * sizeof(uint64_t), 1,
-					    p->flags, ret);
-	case PERCPU_METRIC_INFO:
-		return percpu_block_open_at(s->region, at, &info, ret);
-	default:
-		o = percpu_segment_owners(s, &e);
-	}
-	if (o == NULL)
-		return e;
-	return kind == PERCPU_METRIC_OWNED_GAUGE ?
-		       percpu_owned_gauge_open_at(o, at, p->flags, ret) :
-		       percpu_owned_fgauge_open_at(o, at, p->flags, ret);
-}
-
-void percpu_segment_detach(unsigned kind, void *handle)
-{
-	if (kind == PERCPU_METRIC_HISTOGRAM)
-		percpu_histogram_detach(handle);
-	else if (kind == PERCPU_METRIC_STATS)
-		percpu_stats_detach(handle);
-	else if (kind == PERCPU_METRIC_EXTREMA)
-		percpu_extrema_detach(handle);
-	else if (kind == PERCPU_METRIC_OWNED_GAUGE)
-		percpu_owned_gauge_detach(handle);
-	else if (kind == PERCPU_METRIC_OWNED_FGAUGE)
-		percpu_owned_fgauge_detach(handle);
-}
+#define ADD_TRIES 100 /* while other processes fill the blocks that this process makes */
 
 void percpu_segment_detach_all(struct percpu_segment *s)
 {
 	for (size_t i = 0; i < s->series.size; i++)
 		if (s->series.slot[i].handle != NULL)
-			percpu_segment_detach(s->series.slot[i].kind, s->series.slot[i].handle);
-	for (size_t i = 0; i < s->retired.n; i++)
-		percpu_segment_detach(s->retired.at[i].kind, s->retired.at[i].handle);
+			percpu_kind_detach(s->series.slot[i].kind, s->series.slot[i].handle);
 }
+
+/* Adding a record. */
+
+/* Return where a record of this size goes: behind the end, or at the beginning of the next block. */
+static uint64_t place_for(const struct percpu_segment *s, size_t size)
+{
+	const uint64_t at = percpu_directory_end(s);
+	const uint64_t room = PERCPU_SEGMENT_BLOCK - at % PERCPU_SEGMENT_BLOCK;
+
+	return room < size ? at + room : at;
+}
+
+/* Write the record at its place, whose block is there, and move the end behind it. The caller has
+ * the lock of the allocator. */
+static int append_record(struct percpu_segment *s, const struct percpu_asked *m, uint64_t at)
+{
+	const struct percpu_record_copy *const asked = m->record;
+	const uint64_t end = percpu_directory_end(s);
+	const size_t size = asked->head.size;
+	struct percpu_segment_record head = asked->head, *r = percpu_directory_at(s, at);
+	int e = 0;
+
+	if (end != at) { /* end the block: a killed process may have left a size there */
+		if (percpu_directory_block(s, end / PERCPU_SEGMENT_BLOCK, &e) == NULL)
+			return e == -ENOENT ? -EBADMSG : e;
+		__atomic_store_n(&percpu_directory_at(s, end)->size, 0, __ATOMIC_RELEASE);
+	}
+	if (m->member && percpu_record_is_overflow(asked))
+		head.state = PERCPU_RECORD_REMOVED; /* until it is needed */
+	head.declared = percpu_segment_now(s);
+	head.generation = __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE);
+	memcpy(r, &head, sizeof(head));
+	memcpy(r + 1, asked->bytes, size - sizeof(head));
+	PERCPU_STEP("segment: record written");
+	__atomic_store_n(&s->control->end, at + size, __ATOMIC_RELEASE);
+	PERCPU_STEP("segment: record announced");
+	return percpu_directory_refresh(s);
+}
+
+/* Make this block of records. */
+static int make_block_of_records(struct percpu_segment *s, size_t block)
+{
+	struct percpu_plan p = { .kind = PERCPU_KIND_CELL,
+				 .size = PERCPU_SEGMENT_BLOCK,
+				 .align = PERCPU_BLOCK_ALIGN };
+	struct percpu_anchor at = {
+		.word = &s->control->block[block],
+		.word_key = s->control_key + offsetof(struct percpu_segment_control, block) +
+			    block * sizeof(uint64_t),
+		.root = PERCPU_REGION_ROOTS,
+	};
+	void *cell;
+	int e = percpu_block_open_at(s->region, &at, &p, &cell);
+
+	return e == -EEXIST ? -EBADMSG : e;
+}
+
+/* Look for the metric once more, and add it. The caller has the lock of the allocator. If a block
+ * of records must be made first, set *block to its number. Returns 0 or -errno. */
+static int add_locked(struct percpu_segment *s, const struct percpu_asked *m,
+		      struct percpu_finding *f, size_t *block, struct percpu_reason *why)
+{
+	uint64_t at;
+	int e = 0;
+
+	*f = percpu_directory_find(s, m->record, m->member, why);
+	if (f->found != PERCPU_FOUND_NOTHING)
+		return 0;
+	at = place_for(s, m->record->head.size);
+	if (at / PERCPU_SEGMENT_BLOCK >= PERCPU_SEGMENT_BLOCKS)
+		return -ENOSPC;
+	if (percpu_directory_block(s, at / PERCPU_SEGMENT_BLOCK, &e) == NULL) {
+		*block = (size_t)(at / PERCPU_SEGMENT_BLOCK);
+		return e == -ENOENT ? 0 : e;
+	}
+	*f = (struct percpu_finding){ .found = PERCPU_FOUND_IT, .at = at };
+	return append_record(s, m, at);
+}
+
+/* Add the metric, which was not found. Returns 0 or -errno. */
+static int add_record(struct percpu_segment *s, const struct percpu_asked *m,
+		      struct percpu_finding *f, struct percpu_reason *why)
+{
+	struct percpu_robust h;
+	int e = 0;
+
+	f->found = PERCPU_FOUND_NOTHING;
+	for (int try = 0; e == 0 && f->found == PERCPU_FOUND_NOTHING; try++) {
+		size_t block = PERCPU_SEGMENT_BLOCKS;
+
+		e = try < ADD_TRIES ? percpu_directory_lock(s, &h) : -ETIMEDOUT;
+		if (e != 0)
+			break;
+		e = add_locked(s, m, f, &block, why);
+		percpu_region_unlock(s->region, &h);
+		if (e == 0 && block < PERCPU_SEGMENT_BLOCKS)
+			e = make_block_of_records(s, block);
+	}
+	return e;
+}
+
+/* Find the record of the metric, or add it. Let a removed series begin anew. Returns 0 or -errno. */
+static int find_record_of(struct percpu_segment *s, const struct percpu_asked *m,
+			  struct percpu_finding *f, struct percpu_reason *why)
+{
+	int e = percpu_directory_refresh(s);
+
+	if (e != 0)
+		return e;
+	*f = percpu_directory_find(s, m->record, m->member, why);
+	if (f->found == PERCPU_FOUND_NOTHING || f->found == PERCPU_FOUND_REMOVED ||
+	    f->found == PERCPU_FOUND_FULL) {
+		if (!s->region->writable)
+			return -ENOENT;
+		if (f->found == PERCPU_FOUND_NOTHING)
+			e = add_record(s, m, f, why);
+		if (e == 0 && f->found == PERCPU_FOUND_REMOVED)
+			e = percpu_series_revive(s, m, f, why);
+	}
+	return e != 0				? e :
+	       f->found == PERCPU_FOUND_IT	? 0 :
+	       f->found == PERCPU_FOUND_REMOVED ? 0 :
+	       f->found == PERCPU_FOUND_OTHER	? -EEXIST :
+	       f->found == PERCPU_FOUND_FULL	? -ENOSPC :
+						  -EBADMSG;
+}
+
+/* Opening the object. */
 
 static const char *words_of(int e)
 {
@@ -94,91 +168,91 @@ static const char *words_of(int e)
 	}
 }
 
-/* Enter the handle of the series. If the series has a handle already, detach the new one and return
- * the old one in *handle. Returns 0, or -errno: -EAGAIN if the record that was found may be another
- * series' by now. */
-static int keep_handle(const struct percpu_declaring *d, void **handle)
+/* Write what is wrong with the metric. Returns e, or -EROFS for a metric that is not there. */
+static int complain_of_metric(const struct percpu_asked *m, int e, struct percpu_reason *why)
 {
-	struct percpu_segment *s = d->s;
-	struct percpu_series_slot *found;
+	(void)percpu_reason_set(why, e, "%.*s: %s", m->record->head.name,
+				(const char *)m->record->bytes, words_of(e));
+	return e == -ENOENT ? -EROFS : e;
+}
+
+/* Write how the parameters of the existing object differ from those that are asked for. Returns
+ * -EEXIST. */
+static int tell_parameters(struct percpu_segment *s, const struct percpu_asked *m, uint64_t at,
+			   struct percpu_reason *why)
+{
+	const uint64_t key = __atomic_load_n(&percpu_directory_at(s, at)->key, __ATOMIC_ACQUIRE);
+	struct percpu_words has, wants;
+
+	if (!percpu_parameters_differ(s, m->record->head.kind, key, m->parameters, &has, &wants))
+		return complain_of_metric(m, -EEXIST, why);
+	return percpu_reason_set(why, -EEXIST, "%.*s: is %s in the segment, %s was asked for",
+				 m->record->head.name, (const char *)m->record->bytes, has.text,
+				 wants.text);
+}
+
+/* Enter the handle of the series. If the series has a handle already, detach the new one and return
+ * the old one in *handle. Returns 0 or -EBADMSG. */
+static int keep_handle(struct percpu_segment *s, const struct percpu_asked *m, uint64_t at,
+		       void **handle)
+{
+	const unsigned kind = m->record->head.kind;
+	struct percpu_series_slot *slot;
 	void *spare = *handle;
-	int e = percpu_reuse_refresh(s);
+	int e = 0;
 
 	PERCPU_STEP("segment: to be kept");
 	percpu_process_lock();
-	if (e == 0 && (s->changes != d->changes || !percpu_directory_is_unchanged(s, d->changes)))
-		e = -EAGAIN;
-	found = e == 0 ? percpu_series_find(s, d->asked, false) : NULL;
-	if (e == 0 && found == NULL && (d->changes & 1))
-		e = -EAGAIN; /* its removal had begun when it was found */
-	if (e == 0 &&
-	    (found == NULL || (found->handle != NULL && found->kind != d->asked->head.kind)))
+	slot = percpu_series_at(s, m->record, at);
+	if (slot == NULL || (slot->handle != NULL && slot->kind != kind)) {
 		e = -EBADMSG;
-	if (e == 0 && found->handle == NULL) {
-		found->handle = *handle;
-		found->kind = d->asked->head.kind;
-		found->removable = d->member && !percpu_record_is_overflow(d->asked);
+	} else if (slot->handle == NULL) {
+		slot->handle = *handle;
+		slot->kind = kind;
 		spare = NULL;
-	} else if (e == 0) {
-		*handle = found->handle;
+	} else {
+		*handle = slot->handle;
 	}
 	percpu_process_unlock();
 	/* If handles of this kind have no memory, both may be equal. Detaching does nothing
 	 * then. */
 	if (spare != NULL)
-		percpu_segment_detach(d->asked->head.kind, spare);
+		percpu_kind_detach(kind, spare);
 	return e;
 }
 
-/* Find the object, or create it with its record. Returns 0 or -errno. If records have changed
- * meanwhile, an error in opening the object becomes -EAGAIN. */
-static int try_to_find(struct percpu_declaring *d, const struct percpu_parameters *p, void **handle)
+int percpu_segment_open_metric(struct percpu_segment *s, const struct percpu_asked *m,
+			       void **handle, uint64_t *at, struct percpu_reason *why)
 {
-	const bool family = d->asked->head.state == PERCPU_RECORD_FAMILY;
-	int e = percpu_directory_anchor(d);
+	const bool family = m->record->head.state == PERCPU_RECORD_FAMILY;
+	const unsigned kind = family ? PERCPU_METRIC_INFO : m->record->head.kind;
+	struct percpu_finding f;
+	struct percpu_anchor anchor;
+	int e = find_record_of(s, m, &f, why);
 
 	if (e != 0)
-		return e == -EEXIST ? -ECANCELED : e;
-	if (d->handle != NULL && d->known) {
-		*handle = d->handle;
+		return e == -EEXIST ? e : complain_of_metric(m, e, why);
+	*at = f.at;
+	*handle = f.handle;
+	/* All series of a family have its parameters. The overflow was compared with them. */
+	if (f.handle != NULL && m->member && !percpu_record_is_overflow(m->record))
 		return 0;
-	}
-	e = open_object(d->s, &d->at, family ? PERCPU_METRIC_INFO : d->asked->head.kind, p, handle);
-	if (e == 0)
-		return family ? 0 : keep_handle(d, handle);
+	anchor = percpu_directory_anchor(s, f.at);
+	e = percpu_kind_of(kind)->open(s, &anchor, m->parameters, handle);
 	if (e == -EEXIST)
-		e = percpu_parameters_compare(d, p);
-	return d->differs || percpu_directory_is_unchanged(d->s, d->changes) ? e : -EAGAIN;
+		return family ? complain_of_metric(m, e, why) : tell_parameters(s, m, f.at, why);
+	if (e == 0 && !family)
+		e = keep_handle(s, m, f.at, handle);
+	return e != 0 ? complain_of_metric(m, e, why) : 0;
 }
 
-int percpu_segment_open_metric(struct percpu_declaring *d, const struct percpu_parameters *p,
-			       void **handle)
-{
-	int e = -EAGAIN, missing;
-
-	for (int try = 0; e == -EAGAIN && try < DECLARE_TRIES; try++) {
-		e = try_to_find(d, p, handle);
-		missing = e == -EAGAIN ? percpu_directory_make_room(d) : 0;
-		e = missing != 0 ? missing : e;
-	}
-	if (e == -ECANCELED) /* *d->why is written already */
-		return -EEXIST;
-	if (e == -EAGAIN)
-		e = -ETIMEDOUT;
-	if (e != 0)
-		(void)percpu_reason_set(d->why, e, "%.*s: %s", d->asked->head.name,
-					(const char *)d->asked->bytes, words_of(e));
-	return e == -ENOENT ? -EROFS : e;
-}
-
-/* Declare a metric. ret is the address of a pointer to the object's type; NULL for an info. Returns
- * 0, or -errno and why. */
-static int declare_metric(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind,
-			  struct percpu_parameters p, void *ret, struct percpu_reason *why)
+int percpu_segment_declare_metric(struct percpu_segment *s, const struct percpu_metric *m,
+				  unsigned kind, struct percpu_parameters p, void *ret,
+				  struct percpu_reason *why)
 {
 	struct percpu_record_copy *asked;
-	struct percpu_declaring d;
 	void *handle = NULL;
+	uint64_t at;
 	int e;
 
 	if (s == NULL)
@@ -189,13 +263,14 @@ static int declare_metric(struct percpu_segment *s, const struct percpu_metric *
 	e = percpu_metric_read(m, p.fields, kind, asked, why);
 	if (e == 0 && m != NULL)
 		e = percpu_parameters_check(m->name, kind, &p, why);
-	if (e == 0 && m != NULL && (ret == NULL) != (kind == PERCPU_METRIC_INFO))
+	if (e == 0 && m != NULL && (ret == NULL) != percpu_kind_of(kind)->has_no_value)
 		e = percpu_reason_set(why, -EINVAL, "%s: %s", m->name,
 				      ret == NULL ? "there is no place for the handle" :
 						    "an info has no handle");
 	if (e == 0) {
-		d = (struct percpu_declaring){ .s = s, .asked = asked, .why = why };
-		e = percpu_segment_open_metric(&d, &p, &handle);
+		const struct percpu_asked what = { .record = asked, .parameters = &p };
+
+		e = percpu_segment_open_metric(s, &what, &handle, &at, why);
 	}
 	free(asked);
 	if (e == 0 && ret != NULL)
@@ -208,7 +283,7 @@ static int declare(struct percpu_segment *s, const struct percpu_metric *m, unsi
 		   struct percpu_parameters p, void *ret)
 {
 	struct percpu_reason why;
-	int e = declare_metric(s, m, kind, p, ret, &why);
+	int e = percpu_segment_declare_metric(s, m, kind, p, ret, &why);
 
 	return e != 0 ? percpu_error_keep(e, &why) : 0;
 }
@@ -283,43 +358,4 @@ int percpu_segment_stats(struct percpu_segment *s, const struct percpu_metric *m
 int percpu_segment_info(struct percpu_segment *s, const struct percpu_metric *m)
 {
 	return declare(s, m, PERCPU_METRIC_INFO, (struct percpu_parameters){ 0 }, NULL);
-}
-
-/* Declare the metric of a row. Returns 0, or -errno and why. */
-static int declare_row(struct percpu_segment *s, const void *row, struct percpu_reason *why)
-{
-	struct percpu_declaration d;
-
-	if (percpu_struct_read(&d, sizeof(d), row) != 0)
-		return percpu_reason_set(why, -EINVAL,
-					 "a struct percpu_declaration has another size, or fields "
-					 "that are not known");
-	if (d.kind < PERCPU_METRIC_COUNTER || d.kind > PERCPU_METRIC_STATS)
-		return percpu_reason_set(why, -EINVAL, "%u is no kind of a metric",
-					 (unsigned)d.kind);
-	return declare_metric(s, d.metric, d.kind,
-			      (struct percpu_parameters){ .histogram = d.histogram,
-							  .fields = d.fields,
-							  .flags = d.flags },
-			      d.ret, why);
-}
-
-/* All rows have the size that the first row says. */
-int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table,
-			   size_t n)
-{
-	struct percpu_reason why, told;
-	int e = 0;
-
-	if (s == NULL || (table == NULL && n != 0))
-		return percpu_error_say(-EINVAL,
-					s == NULL ? "the segment is NULL" : "the table is NULL");
-	for (size_t i = 0; e == 0 && i < n; i++) {
-		e = declare_row(s, (const char *)table + i * table->size, &why);
-		if (e != 0) {
-			(void)percpu_reason_set(&told, e, "row %zu: %s", i, why.text);
-			(void)percpu_error_keep(e, &told);
-		}
-	}
-	return e;
 }

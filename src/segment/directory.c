@@ -3,9 +3,9 @@
  * directory.c - the records of a segment.
  *
  * Records are in blocks of the bias lane, one behind the other. control->end says how many bytes of
- * records there are. A process that adds a record holds the lock of the allocator. It writes the
- * record behind the end, creates the object, moves the end, and stores the object's key in the
- * record, in this order. reuse.c has the states of a record, and what a killed process leaves.
+ * records there are. A record stays where it is, with its texts, as long as the file. A process
+ * that adds one holds the lock of the allocator: it writes the record behind the end, and moves the
+ * end. remove.c has the states of a record.
  *
  * A process copies a record, and checks the copy, which no other process can change.
  */
@@ -13,7 +13,7 @@
 
 #include "segment.h"
 
-#define REFRESH_TRIES 100 /* while other processes change records */
+#define COPY_TRIES 100 /* while other processes change records */
 #define LAST_END (UINT64_C(1) * PERCPU_SEGMENT_BLOCKS * PERCPU_SEGMENT_BLOCK)
 
 _Static_assert(PERCPU_SEGMENT_BLOCK % 8 == 0 && sizeof(struct percpu_segment_record) % 8 == 0,
@@ -44,6 +44,17 @@ struct percpu_segment_record *percpu_directory_at(const struct percpu_segment *s
 	return (struct percpu_segment_record *)(b + at % PERCPU_SEGMENT_BLOCK);
 }
 
+struct percpu_anchor percpu_directory_anchor(const struct percpu_segment *s, uint64_t at)
+{
+	return (struct percpu_anchor){
+		.word = &percpu_directory_at(s, at)->key,
+		.word_key = __atomic_load_n(&s->block_key[at / PERCPU_SEGMENT_BLOCK],
+					    __ATOMIC_RELAXED) +
+			    at % PERCPU_SEGMENT_BLOCK + offsetof(struct percpu_segment_record, key),
+		.root = PERCPU_REGION_ROOTS,
+	};
+}
+
 /* Return the size of the record at this place, or 0 if the block has no more records. */
 static size_t size_at(const struct percpu_segment *s, uint64_t at)
 {
@@ -64,14 +75,14 @@ static bool is_sound(const struct percpu_record_copy *c, size_t bytes)
 	const struct percpu_segment_record *r = &c->head;
 
 	return r->state <= PERCPU_RECORD_FAMILY && r->state != PERCPU_RECORD_FREE &&
-	       r->kind >= PERCPU_METRIC_COUNTER && r->kind <= PERCPU_METRIC_STATS &&
-	       r->labels <= PERCPU_METRIC_LABELS &&
-	       (r->kind == PERCPU_METRIC_STATS) == (r->fields != 0) &&
+	       percpu_kind_of(r->kind) != NULL && r->labels <= PERCPU_METRIC_LABELS &&
+	       percpu_kind_of(r->kind)->has_fields == (r->fields != 0) &&
 	       r->fields <= PERCPU_STATS_MAX_COMMIT &&
 	       (size_t)r->name + r->unit + r->label_names + r->label_values + r->help <= bytes;
 }
 
-/* Load the first word, which has the state, with acquire: it was stored last, with release. */
+/* Load the first word, which has the state, with acquire: of what a change stores, it is stored
+ * last, with release. */
 size_t percpu_directory_load(const struct percpu_segment *s, uint64_t at,
 			     struct percpu_record_copy *ret)
 {
@@ -104,83 +115,21 @@ bool percpu_directory_is_unchanged(const struct percpu_segment *s, uint64_t chan
 	return __atomic_load_n(&s->control->changes, __ATOMIC_RELAXED) == changes;
 }
 
-bool percpu_directory_is_spare(const struct percpu_segment_record *r)
-{
-	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == PERCPU_RECORD_FREE &&
-	       __atomic_load_n(&r->key, __ATOMIC_RELAXED) == 0;
-}
-
 /* Enter the record at *seen, and move *seen behind it. Returns 0 or -ENOMEM. */
 static int walk_on(struct percpu_segment *s, uint64_t *seen)
 {
 	const size_t size = size_at(s, *seen);
-	const struct percpu_listed_record spare = { .at = *seen, .size = size };
 	int e = 0;
 
 	if (size == 0) {
 		*seen = (*seen / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
 		return 0;
 	}
-	if (percpu_directory_load(s, *seen, &s->walk) != 0) {
+	if (percpu_directory_load(s, *seen, &s->walk) != 0)
 		e = percpu_series_enter(s, &s->walk, *seen);
-		s->unkeyed += s->walk.head.state == PERCPU_RECORD_IN_USE && s->walk.head.key == 0;
-	} else if (percpu_directory_is_spare(percpu_directory_at(s, *seen))) {
-		e = percpu_record_list_add(&s->spare, &spare);
-	}
 	if (e == 0)
 		*seen += size;
 	return e;
-}
-
-/* Enter the records from *seen up to the end. Their blocks were looked up before. */
-static int walk_to(struct percpu_segment *s, uint64_t *seen, uint64_t end)
-{
-	int e = 0;
-
-	while (e == 0 && *seen < end)
-		e = walk_on(s, seen);
-	return e;
-}
-
-/* Rebuild the tables from all records. On failure the old tables stay. */
-static int walk_again(struct percpu_segment *s, uint64_t changes, uint64_t removals, uint64_t end)
-{
-	struct percpu_tables was = percpu_tables_take(s), made;
-	uint64_t seen = 0;
-	int e = walk_to(s, &seen, end);
-
-	if (e == 0)
-		e = percpu_directory_is_unchanged(s, changes) ? percpu_tables_inherit(s, &was) :
-								-EAGAIN;
-	if (e != 0) {
-		made = percpu_tables_take(s);
-		percpu_tables_put(s, &was);
-		percpu_tables_free(&made);
-		return e;
-	}
-	percpu_tables_free(&was);
-	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
-	s->changes = changes;
-	s->removals = removals;
-	s->walks++;
-	return 0;
-}
-
-/* Return whether the tables are complete for these numbers, other than new records. While changes
- * is odd, a series may have been removed since it was entered: then removals must be equal, too. */
-static bool is_entered(const struct percpu_segment *s, uint64_t changes, uint64_t removals)
-{
-	return s->changes == changes && (!(changes & 1) || s->removals == removals);
-}
-
-/* Enter the records behind those that the tables have. Returns 0 or -errno. */
-static int walk_further(struct percpu_segment *s, uint64_t end)
-{
-	uint64_t seen = s->seen;
-	int e = walk_to(s, &seen, end);
-
-	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
-	return e == 0 && !percpu_directory_is_unchanged(s, s->changes) ? -EAGAIN : e;
 }
 
 /* Look up the blocks of the records that are not entered yet. */
@@ -195,27 +144,21 @@ static int find_blocks(struct percpu_segment *s, uint64_t end)
 	return 0;
 }
 
-/* The tables may be used only if control->changes is the same before and after records are entered.
- * That also holds for an odd number: a record that is being rewritten is not in use until all of it
- * is stored. */
 int percpu_directory_refresh(struct percpu_segment *s)
 {
-	uint64_t changes, removals, end;
-	int e = -EAGAIN;
+	const uint64_t end = percpu_directory_end(s);
+	uint64_t seen;
+	int e = find_blocks(s, end);
 
-	for (int try = 0; e == -EAGAIN && try < REFRESH_TRIES; try++) {
-		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
-		removals = __atomic_load_n(&s->control->removals, __ATOMIC_ACQUIRE);
-		end = percpu_directory_end(s);
-		e = find_blocks(s, end);
-		if (e != 0)
-			return e;
-		PERCPU_STEP("directory: blocks found");
-		percpu_process_lock();
-		e = is_entered(s, changes, removals) ? walk_further(s, end) :
-						       walk_again(s, changes, removals, end);
-		percpu_process_unlock();
-	}
+	if (e != 0)
+		return e;
+	PERCPU_STEP("directory: blocks found");
+	percpu_process_lock();
+	seen = s->seen;
+	while (e == 0 && seen < end)
+		e = walk_on(s, &seen);
+	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
+	percpu_process_unlock();
 	return e;
 }
 
@@ -226,7 +169,7 @@ static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned s
 	uint64_t changes;
 	size_t size;
 
-	for (int try = 0; try < REFRESH_TRIES; try++) {
+	for (int try = 0; try < COPY_TRIES; try++) {
 		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
 		size = percpu_directory_load(s, at, ret);
 		PERCPU_STEP("directory: record copied");
@@ -254,4 +197,101 @@ bool percpu_directory_next(const struct percpu_segment *s, unsigned states, uint
 		}
 	}
 	return false;
+}
+
+/* Finding. */
+
+static const char *family_or_not(bool family)
+{
+	return family ? "a family of metrics" : "a metric without a family";
+}
+
+/* Compare the record of that name, s->copy, with what is asked for: either both have a family or
+ * neither has, and caps are equal. Returns 0, or -EEXIST and why. */
+static int compare_families(const struct percpu_segment *s, const struct percpu_record_copy *asked,
+			    bool member, struct percpu_reason *why)
+{
+	const struct percpu_segment_record *there = &s->copy.head, *wanted = &asked->head;
+	const bool has = there->state == PERCPU_RECORD_FAMILY;
+	const bool wants = member || wanted->state == PERCPU_RECORD_FAMILY;
+	const char *name = (const char *)asked->bytes;
+
+	if (has != wants)
+		return percpu_reason_set(
+			why, -EEXIST, "%.*s: is %s in the segment, %s was asked for", wanted->name,
+			name, family_or_not(has), family_or_not(wants));
+	if (wanted->state == PERCPU_RECORD_FAMILY && there->cap != wanted->cap)
+		return percpu_reason_set(why, -EEXIST,
+					 "%.*s: its cap is %u in the segment, %u was asked for",
+					 wanted->name, name, there->cap, wanted->cap);
+	return 0;
+}
+
+static struct percpu_finding finding(enum percpu_found found)
+{
+	return (struct percpu_finding){ .found = found };
+}
+
+/* What a comparison of records has returned, as a finding. */
+static struct percpu_finding difference(int e)
+{
+	return finding(e == -EEXIST ? PERCPU_FOUND_OTHER : PERCPU_FOUND_DAMAGE);
+}
+
+/* A record that was found: s->copy is its copy. */
+static struct percpu_finding found_at(const struct percpu_segment *s,
+				      const struct percpu_series_slot *slot,
+				      const struct percpu_record_copy *asked, bool member)
+{
+	if (slot->handle != NULL && slot->kind != asked->head.kind)
+		return finding(PERCPU_FOUND_DAMAGE); /* the record has changed its kind */
+	return (struct percpu_finding){
+		.found = s->copy.head.state == PERCPU_RECORD_REMOVED &&
+					 !(member && percpu_record_is_overflow(asked)) ?
+				 PERCPU_FOUND_REMOVED :
+				 PERCPU_FOUND_IT,
+		.at = slot->at - 1,
+		.handle = slot->handle,
+	};
+}
+
+static struct percpu_finding find_record(struct percpu_segment *s,
+					 const struct percpu_record_copy *asked, bool member,
+					 struct percpu_reason *why)
+{
+	const struct percpu_text name = percpu_record_name(asked);
+	const struct percpu_series_slot *slot, *family = percpu_series_find_name(s, &name);
+	bool full;
+	int e;
+
+	if (family == NULL)
+		return finding(member				    ? PERCPU_FOUND_DAMAGE :
+			       percpu_metric_clashes(s, asked, why) ? PERCPU_FOUND_OTHER :
+								      PERCPU_FOUND_NOTHING);
+	full = member && !percpu_record_is_overflow(asked) && family->members >= s->copy.head.cap;
+	e = percpu_record_compare(&s->copy, asked, why);
+	if (e == 0)
+		e = compare_families(s, asked, member, why);
+	if (e != 0)
+		return difference(e);
+	if (asked->head.state == PERCPU_RECORD_FAMILY)
+		return found_at(s, family, asked, false);
+	slot = percpu_series_find(s, asked);
+	if (slot == NULL)
+		return finding(full ? PERCPU_FOUND_FULL : PERCPU_FOUND_NOTHING);
+	e = percpu_record_compare(&s->copy, asked, why);
+	return e != 0 ? difference(e) : found_at(s, slot, asked, member);
+}
+
+struct percpu_finding percpu_directory_find(struct percpu_segment *s,
+					    const struct percpu_record_copy *asked, bool member,
+					    struct percpu_reason *why)
+{
+	struct percpu_finding f;
+
+	PERCPU_STEP("segment: to be looked up");
+	percpu_process_lock();
+	f = find_record(s, asked, member, why);
+	percpu_process_unlock();
+	return f;
 }

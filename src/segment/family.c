@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <percpu/calls.h>
 #include <percpu/family.h>
 
+#include "family_table.h"
 #include "segment.h"
 
 struct percpu_family {
@@ -16,68 +18,78 @@ struct percpu_family {
 	struct percpu_record_copy asked;
 	struct percpu_histogram_options histogram;
 	struct percpu_parameters parameters;
-	void *overflow; /* the handle of the overflow */
+	void *overflow;			   /* the handle of the overflow */
+	uint64_t overflow_at;		   /* the place of its record */
+	struct percpu_family_table series; /* those that this process has found */
 };
 
-static const char *const overflow_values[PERCPU_METRIC_LABELS] = {
-	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
-	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
-	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
-	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
-	PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW,
-	PERCPU_FAMILY_OVERFLOW,
+/* The values of an overflow. */
+struct overflow_values {
+	const char *of[PERCPU_METRIC_LABELS];
 };
 
-static int check_declaration(const struct percpu_declaration *d, const struct percpu_metric *m,
-			     size_t cap, struct percpu_reason *why)
+static struct overflow_values values_of_overflow(void)
 {
-	const char *const name = m->name != NULL ? m->name : "a family";
+	struct overflow_values v;
 
-	if (d->ret != NULL || d->kind < PERCPU_METRIC_COUNTER ||
-	    d->kind > PERCPU_METRIC_OWNED_FGAUGE)
-		return percpu_reason_set(
-			why, -EINVAL,
-			"%.255s: a family is of single values, of no info and no statistics, and "
-			"its row has no place for a handle",
-			name);
-	if (cap == 0 || cap > PERCPU_FAMILY_CAP)
-		return percpu_reason_set(why, -EINVAL, "a family of %zu series: 1 to %d", cap,
-					 PERCPU_FAMILY_CAP);
-	if (m->label_values != NULL)
+	for (size_t i = 0; i < PERCPU_METRIC_LABELS; i++)
+		v.of[i] = PERCPU_FAMILY_OVERFLOW;
+	return v;
+}
+
+static int check_declaration(const struct percpu_declaration *d, struct percpu_reason *why)
+{
+	const char *const name = d->name != NULL ? d->name : "a family";
+
+	if (percpu_kind_of(d->kind) == NULL || !percpu_kind_of(d->kind)->in_families)
 		return percpu_reason_set(why, -EINVAL,
-					 "a family has names of labels, and no values");
-	if (m->labels == 0)
+					 "%.255s: a family is of single values, of no info and no "
+					 "statistics",
+					 name);
+	if (d->cap == 0 || d->cap > PERCPU_FAMILY_CAP)
+		return percpu_reason_set(why, -EINVAL, "%.255s: a family of %zu series: 1 to %d",
+					 name, d->cap, PERCPU_FAMILY_CAP);
+	if (d->label_values != NULL)
+		return percpu_reason_set(
+			why, -EINVAL, "%.255s: a family has names of labels, and no values", name);
+	if (d->labels == 0)
 		return percpu_reason_set(why, -EINVAL,
 					 "%.255s: a family has labels, and .labels is 0", name);
 	return 0;
 }
 
+static void free_family(struct percpu_family *f)
+{
+	percpu_family_table_free(&f->series);
+	free(f);
+}
+
 /* Make the record of the family, and keep the parameters that its series are created with. */
-static int read_family(struct percpu_family *f, const struct percpu_declaration *told, size_t cap,
+static int read_family(struct percpu_family *f, const struct percpu_declaration *d,
 		       struct percpu_reason *why)
 {
-	struct percpu_declaration d;
-	struct percpu_metric m;
-	int e;
+	const struct overflow_values overflow = values_of_overflow();
+	struct percpu_metric m = percpu_declared_metric(d);
+	int e = check_declaration(d, why);
 
-	if (percpu_struct_read(&d, sizeof(d), told) != 0 ||
-	    percpu_struct_read(&m, sizeof(m), d.metric) != 0 ||
-	    percpu_options_read(&f->histogram, sizeof(f->histogram), d.histogram) != 0)
-		return percpu_reason_set(why, -EINVAL,
-					 "a struct of another size, or a family without a metric");
-	e = check_declaration(&d, &m, cap, why);
 	if (e != 0)
 		return e;
-	m.label_values = overflow_values;
-	f->parameters =
-		(struct percpu_parameters){ .histogram = d.histogram != NULL ? &f->histogram : NULL,
-					    .fields = d.fields, /* must be NULL */
-					    .flags = d.flags };
-	e = percpu_metric_read(&m, NULL, d.kind, &f->asked, why);
+	if (percpu_options_read(&f->histogram, sizeof(f->histogram), d->histogram) != 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "%.255s: its options have another size, or fields that "
+					 "are not known",
+					 d->name != NULL ? d->name : "a family");
+	m.label_values = overflow.of;
+	f->parameters = (struct percpu_parameters){
+		.histogram = d->histogram != NULL ? &f->histogram : NULL,
+		.fields = d->fields, /* must be NULL */
+		.flags = d->flags,
+	};
+	e = percpu_metric_read(&m, NULL, d->kind, &f->asked, why);
 	if (e == 0)
-		e = percpu_parameters_check(m.name, d.kind, &f->parameters, why);
+		e = percpu_parameters_check(m.name, d->kind, &f->parameters, why);
 	if (e == 0)
-		percpu_record_make_family(&f->asked, cap);
+		percpu_record_make_family(&f->asked, d->cap);
 	return e;
 }
 
@@ -97,38 +109,39 @@ static int make_series(const struct percpu_family *f, const char *const *values,
 	return 0;
 }
 
-/* Find or create a series. With known set, return at once a handle that this process already
- * has. */
-static int find_series(struct percpu_family *f, const char *const *values, bool known,
-		       void **handle, struct percpu_reason *why)
+/* Find or create a series, and the place of its record. Returns 0, or -errno and why. */
+static int find_series(struct percpu_family *f, const char *const *values, void **handle,
+		       uint64_t *at, struct percpu_reason *why)
 {
-	struct percpu_declaring d = { .s = f->s, .member = true, .known = known, .why = why };
-	int e = make_series(f, values, &d.asked, why);
+	struct percpu_asked m = { .parameters = &f->parameters, .member = true };
+	int e = make_series(f, values, &m.record, why);
 
 	if (e == 0)
-		e = percpu_segment_open_metric(&d, &f->parameters, handle);
-	free(d.asked);
+		e = percpu_segment_open_metric(f->s, &m, handle, at, why);
+	free(m.record);
 	return e;
 }
 
-/* Find or create the record of the family, and the overflow. Hold an epoch before the process has a
+/* Find or create the record of the family, and the overflow. Be present before the process has a
  * handle. */
 static int open_family(struct percpu_family *f, struct percpu_reason *why)
 {
 	const struct percpu_parameters none = { .flags = 0 };
-	struct percpu_declaring d = { .s = f->s, .asked = &f->asked, .why = why };
+	const struct percpu_asked m = { .record = &f->asked, .parameters = &none };
+	const struct overflow_values overflow = values_of_overflow();
+	uint64_t at;
 	void *unused;
-	int e = percpu_epoch_hold(f->s);
+	int e = percpu_presence_hold(f->s);
 
 	if (e != 0)
-		return percpu_epoch_complain((const char *)f->asked.bytes, f->asked.head.name, e,
-					     why);
-	e = percpu_segment_open_metric(&d, &none, &unused);
+		return percpu_presence_complain((const char *)f->asked.bytes, f->asked.head.name, e,
+						why);
+	e = percpu_segment_open_metric(f->s, &m, &unused, &at, why);
 	if (e != 0)
 		return e;
-	f->record = percpu_directory_at(f->s, d.where);
+	f->record = percpu_directory_at(f->s, at);
 	PERCPU_STEP("family: declared");
-	return find_series(f, overflow_values, false, &f->overflow, why);
+	return find_series(f, overflow.of, &f->overflow, &f->overflow_at, why);
 }
 
 /* Return the segment's family with the same record as f. If there is none, enter f and return
@@ -149,33 +162,48 @@ static struct percpu_family *enter_family(struct percpu_segment *s, struct percp
 	return there != NULL ? there : f;
 }
 
-int percpu_segment_family(struct percpu_segment *s, const struct percpu_declaration *d, size_t cap,
-			  struct percpu_family **ret)
+int percpu_segment_declare_family(struct percpu_segment *s, const struct percpu_declaration *d,
+				  struct percpu_family **ret, struct percpu_reason *why)
 {
 	struct percpu_family *f, *is;
-	struct percpu_reason why;
 	int e;
 
-	if (s == NULL || d == NULL || ret == NULL)
-		return percpu_error_say(-EINVAL, s == NULL ? "the segment is NULL" :
-						 d == NULL ? "the family's declaration is NULL" :
-							     "there is no place for the family");
+	if (ret == NULL)
+		return percpu_reason_set(why, -EINVAL, "there is no place for the family");
 	f = calloc(1, sizeof(*f));
 	if (f == NULL)
-		return percpu_error_say(-ENOMEM, "no memory for a family");
+		return percpu_reason_set(why, -ENOMEM, "no memory for a family");
 	f->s = s;
-	e = read_family(f, d, cap, &why);
+	e = read_family(f, d, why);
 	if (e == 0)
-		e = open_family(f, &why);
+		e = open_family(f, why);
 	if (e != 0) {
-		free(f);
-		return percpu_error_keep(e, &why);
+		free_family(f);
+		return e;
 	}
 	is = enter_family(s, f);
 	if (is != f)
-		free(f);
+		free_family(f);
 	*ret = is;
 	return 0;
+}
+
+int percpu_segment_family(struct percpu_segment *s, const struct percpu_declaration *d,
+			  struct percpu_family **ret)
+{
+	struct percpu_declaration known;
+	struct percpu_reason why;
+	int e;
+
+	if (s == NULL || d == NULL)
+		return percpu_error_say(-EINVAL, s == NULL ? "the segment is NULL" :
+							     "the family's declaration is NULL");
+	e = percpu_struct_read(&known, sizeof(known), d);
+	if (e != 0)
+		return percpu_error_say(-EINVAL, "a struct percpu_declaration has another size, or "
+						 "fields that are not known");
+	e = percpu_segment_declare_family(s, &known, ret, &why);
+	return e != 0 ? percpu_error_keep(e, &why) : 0;
 }
 
 void percpu_segment_drop_families(struct percpu_segment *s)
@@ -184,45 +212,104 @@ void percpu_segment_drop_families(struct percpu_segment *s)
 
 	for (; f != NULL; f = next) {
 		next = f->next;
-		free(f);
+		free_family(f);
 	}
 }
 
-/* Return whether a resolve that failed with e gets the overflow instead. */
+/* Return whether the values cannot be labels. */
+static bool is_invalid(int e)
+{
+	return e == -EILSEQ || e == -ENAMETOOLONG;
+}
+
+/* Return whether a call that failed with e gets the overflow instead. */
 static bool overflows(const struct percpu_family *f, int e)
 {
-	return f->s->region->writable && (e == -ENOSPC || e == -ENOMEM || e == -ETIMEDOUT);
+	return f->s->region->writable && (is_invalid(e) || e == -ENOSPC || e == -ENOMEM ||
+					  e == -ETIMEDOUT || e == -EBADF || e == -ENOLCK);
+}
+
+/* Get the overflow, because of e, and keep why. */
+static void *get_overflow(struct percpu_family *f, int e, const struct percpu_reason *why)
+{
+	uint64_t *const times = is_invalid(e) ? &f->record->invalid : &f->record->overflows;
+
+	__atomic_fetch_add(times, 1, __ATOMIC_RELAXED);
+	percpu_series_show(f->s, f->overflow_at);
+	(void)percpu_error_keep(e, why);
+	return f->overflow;
+}
+
+/* Find or create a series that was not looked up. Returns 0 or -errno, which is kept. */
+static int resolve_slowly(struct percpu_family *f, const struct percpu_family_key *key,
+			  void **handle)
+{
+	struct percpu_reason why;
+	uint64_t at;
+	int e = find_series(f, key->values, handle, &at, &why);
+
+	if (e == 0 && *handle == f->overflow) {
+		percpu_series_show(f->s, at);
+	} else if (e == 0) {
+		percpu_family_table_enter(&f->series, key, *handle,
+					  &percpu_directory_at(f->s, at)->state);
+	} else if (overflows(f, e)) {
+		*handle = get_overflow(f, e, &why);
+	} else {
+		if (e == -EEXIST)
+			e = percpu_reason_set(
+				&why, -EBADMSG,
+				"%.*s: the file is damaged: the family is another one there",
+				f->asked.head.name, (const char *)f->asked.bytes);
+		return percpu_error_keep(e, &why);
+	}
+	return 0;
+}
+
+/* Write the value of which label is NULL. Returns -EINVAL. */
+static int complain_of_null(const struct percpu_family *f, const char *const *values,
+			    struct percpu_reason *why)
+{
+	const char *given[PERCPU_METRIC_LABELS];
+
+	for (size_t i = 0; i < f->asked.head.labels; i++)
+		given[i] = values[i] != NULL ? "" : NULL;
+	return percpu_record_check_values(&f->asked, given, why);
+}
+
+/* Find or create a series of a family of that kind. Returns 0 or -errno, which is kept. */
+static int find_handle(struct percpu_family *f, unsigned kind, const char *const *values,
+		       void **handle)
+{
+	struct percpu_reason why;
+	struct percpu_family_key key;
+
+	if (f == NULL || values == NULL)
+		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
+							     "the values of labels are NULL");
+	if (f->asked.head.kind != kind)
+		return percpu_error_keep(
+			percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
+					  f->asked.head.name, (const char *)f->asked.bytes),
+			&why);
+	if (!percpu_family_key_make(values, f->asked.head.labels, &f->s->key, &key))
+		return percpu_error_keep(complain_of_null(f, values, &why), &why);
+	*handle = percpu_family_table_find(&f->series, &key);
+	return *handle != NULL ? 0 : resolve_slowly(f, &key, handle);
 }
 
 /* Find or create a series. ret is the address of a pointer to the type of that kind. */
 static int resolve(struct percpu_family *f, unsigned kind, const char *const *values, void *ret)
 {
-	struct percpu_reason why;
-	void *handle = NULL;
+	void *handle;
 	int e;
 
-	if (f == NULL || values == NULL || ret == NULL)
-		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
-						 values == NULL ?
-							     "the values of labels are NULL" :
-							     "there is no place for the handle");
-	e = f->asked.head.kind == kind ?
-		    find_series(f, values, true, &handle, &why) :
-		    percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
-				      f->asked.head.name, (const char *)f->asked.bytes);
-	if (e == -EEXIST)
-		e = percpu_reason_set(&why, -EBADMSG,
-				      "%.*s: the file is damaged: the family is another one there",
-				      f->asked.head.name, (const char *)f->asked.bytes);
-	if (overflows(f, e)) {
-		__atomic_fetch_add(&f->record->overflows, 1, __ATOMIC_RELAXED);
-		handle = f->overflow;
-		e = 0;
-	}
-	if (e != 0)
-		return percpu_error_keep(e, &why);
-	memcpy(ret, &handle, sizeof(handle));
-	return 0;
+	if (ret == NULL)
+		return percpu_error_say(-EINVAL, "there is no place for the handle");
+	e = find_handle(f, kind, values, &handle);
+	if (e == 0)
+		memcpy(ret, &handle, sizeof(handle));
+	return e;
 }
 
 int percpu_family_counter(struct percpu_family *f, const char *const *values,
@@ -279,14 +366,49 @@ int percpu_family_owned_fgauge(struct percpu_family *f, const char *const *value
 	return resolve(f, PERCPU_METRIC_OWNED_FGAUGE, values, ret);
 }
 
+/* Counting by values, by the functions that calls.h has: so there is one copy of each sequence. */
+
+static int find_to_count(struct percpu_family *f, unsigned kind, const char *const *values,
+			 void **handle)
+{
+	struct percpu_reason why;
+
+	if (f != NULL && !f->s->region->writable)
+		return percpu_error_keep(
+			percpu_reason_set(&why, -EROFS, "%.*s: the segment was opened to read",
+					  f->asked.head.name, (const char *)f->asked.bytes),
+			&why);
+	return find_handle(f, kind, values, handle);
+}
+
+int percpu_family_add(struct percpu_family *f, const char *const *values, uint64_t n)
+{
+	void *counter;
+	int e = find_to_count(f, PERCPU_METRIC_COUNTER, values, &counter);
+
+	if (e == 0)
+		percpu_counter_add_call(counter, (int64_t)n);
+	return e;
+}
+
+int percpu_family_record(struct percpu_family *f, const char *const *values, double v)
+{
+	void *histogram;
+	int e = find_to_count(f, PERCPU_METRIC_HISTOGRAM, values, &histogram);
+
+	if (e == 0)
+		percpu_histogram_record_call(histogram, v);
+	return e;
+}
+
 uint64_t percpu_family_overflows(const struct percpu_family *f)
 {
 	return f != NULL ? __atomic_load_n(&f->record->overflows, __ATOMIC_RELAXED) : 0;
 }
 
-uint64_t percpu_segment_removals(const struct percpu_segment *s)
+uint64_t percpu_family_invalid(const struct percpu_family *f)
 {
-	return s != NULL ? __atomic_load_n(&s->control->removals, __ATOMIC_ACQUIRE) : 0;
+	return f != NULL ? __atomic_load_n(&f->record->invalid, __ATOMIC_RELAXED) : 0;
 }
 
 static int remove_series(struct percpu_family *f, const struct percpu_record_copy *c,
@@ -298,7 +420,7 @@ static int remove_series(struct percpu_family *f, const struct percpu_record_cop
 	if (percpu_record_is_overflow(c))
 		return percpu_reason_set(why, -EINVAL, "%.*s: the overflow stays",
 					 f->asked.head.name, name);
-	e = f->s->region->writable ? percpu_reuse_remove(f->s, c) : -EROFS;
+	e = f->s->region->writable ? percpu_series_remove(f->s, c, why) : -EROFS;
 	if (e != 0)
 		(void)percpu_reason_set(why, e, "%.*s: %s", f->asked.head.name, name,
 					e == -ENOENT ? "there is no such series" :

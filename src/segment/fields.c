@@ -26,8 +26,8 @@ static int check_field(const struct percpu_metric *m, const struct percpu_metric
 					why);
 }
 
-int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metric_fields *f,
-			struct percpu_reason *why)
+int percpu_fields_check(const struct percpu_metric *m, unsigned kind,
+			const struct percpu_metric_fields *f, struct percpu_reason *why)
 {
 	int e;
 
@@ -38,27 +38,8 @@ int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metri
 	if (f->label == NULL || f->names == NULL)
 		return percpu_reason_set(why, -EINVAL, "%s: its fields have no label, or no names",
 					 m->name);
-	e = percpu_metric_check_label(m, f->label, m->labels, why);
+	e = percpu_metric_check_label(m, kind, f->label, m->labels, why);
 	for (size_t i = 0; e == 0 && i < f->n; i++)
 		e = check_field(m, f, i, why);
 	return e;
-}
-
-static struct percpu_texts field_names(const struct percpu_record_copy *c)
-{
-	const unsigned char *const values = percpu_record_values(c);
-
-	return (struct percpu_texts){ values + percpu_record_values_size(c),
-				      values + c->head.label_values };
-}
-
-int percpu_fields_compare(const struct percpu_record_copy *there,
-			  const struct percpu_record_copy *asked, struct percpu_reason *why)
-{
-	const struct percpu_texts is = field_names(there), wants = field_names(asked);
-
-	if (there->head.fields == asked->head.fields && is.end - is.at == wants.end - wants.at &&
-	    memcmp(is.at, wants.at, (size_t)(wants.end - wants.at)) == 0)
-		return 0;
-	return percpu_record_complain(asked, "field", is, wants, why);
 }

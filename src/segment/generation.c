@@ -28,54 +28,52 @@ static uint64_t byte_of_control(const struct percpu_segment *s)
 		k, (size_t)(s->control_key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1)));
 }
 
-/* The id of the process while one of its threads resets a segment whose file cannot be opened
- * again; else 0. Locks of such a file belong to the process, and do not exclude its threads from
- * each other, so one thread at a time resets such segments. A child of fork ignores its parent's
- * id. */
+/* The id of the process while one of its threads resets objects; else 0. A lock of the file does
+ * not exclude threads that use one descriptor from each other; if the file cannot be opened again,
+ * it does not exclude any threads of the process. So one thread of a process at a time resets
+ * objects. A child of fork ignores its parent's id. */
 static uint32_t resetting;
 
-static bool begin_alone(const struct percpu_segment *s)
+static bool begin_alone(void)
 {
 	const uint32_t me = (uint32_t)getpid();
 	uint32_t other = __atomic_load_n(&resetting, __ATOMIC_RELAXED);
 
 	PERCPU_STEP("segment: alone");
-	return !s->region->file.inherited ||
-	       (other != me && __atomic_compare_exchange_n(&resetting, &other, me, false,
-							   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+	return other != me && __atomic_compare_exchange_n(&resetting, &other, me, false,
+							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void end_alone(const struct percpu_segment *s)
+static void end_alone(void)
 {
-	if (s->region->file.inherited)
-		__atomic_store_n(&resetting, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&resetting, 0, __ATOMIC_RELEASE);
 }
 
-static int try_generation(const struct percpu_segment *s)
+static int try_lock_of_resets(const struct percpu_segment *s)
 {
-	int e = begin_alone(s) ? 0 : -EAGAIN;
+	int e = begin_alone() ? 0 : -EAGAIN;
 
 	if (e != 0)
 		return e;
 	e = percpu_descriptor_lock(s->region, byte_of_control(s));
 	if (e != 0)
-		end_alone(s);
+		end_alone();
 	return e;
 }
 
-static void unlock_generation(const struct percpu_segment *s)
+void percpu_resets_unlock(const struct percpu_segment *s)
 {
 	percpu_descriptor_unlock(s->region, byte_of_control(s));
-	end_alone(s);
+	end_alone();
 }
 
-static int lock_generation(const struct percpu_segment *s)
+int percpu_resets_lock(const struct percpu_segment *s)
 {
 	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
 	uint32_t never = 0;
 	int e;
 
-	while (e = try_generation(s), e == -EAGAIN) {
+	while (e = try_lock_of_resets(s), e == -EAGAIN) {
 		if (percpu_now_ns() >= deadline)
 			return -ETIMEDOUT;
 		percpu_futex_sleep(&never, FUTEX_WAIT, 0, POLL_NS);
@@ -83,76 +81,40 @@ static int lock_generation(const struct percpu_segment *s)
 	return e;
 }
 
-/* Return whether the object was attached. Set *e to -ENOMEM for lack of memory, else to 0: a
- * missing object is no error. */
-static bool is_attached(int attached, int *e)
-{
-	*e = attached == -ENOMEM ? attached : 0;
-	return attached == 0;
-}
-
 /* Reset the object of a record, if there is one. Set a gauge to 0. Leave latest values and owned
- * gauges: they are no counts. */
-static int reset_object(const struct percpu_segment *s, const struct percpu_segment_record *c)
+ * gauges: they are no counts. Returns 0 or -errno: a missing object is no error. */
+static int reset_object(struct percpu_segment *s, const struct percpu_segment_record *c)
 {
-	const size_t size = c->fields * sizeof(uint64_t);
-	const unsigned kind = c->kind;
-	const uint64_t key = c->key;
-	uint64_t counts[PERCPU_STATS_MAX_COMMIT];
-	struct percpu_histogram *histogram;
-	struct percpu_fcounter *fcounter;
-	struct percpu_extrema *extrema;
-	struct percpu_counter *counter;
-	struct percpu_fgauge *fgauge;
-	struct percpu_gauge *gauge;
-	struct percpu_stats *stats;
-	int e = 0;
+	const struct percpu_kind_row *kind = percpu_kind_of(c->kind);
+	void *handle;
+	int e;
 
-	if (kind == PERCPU_METRIC_COUNTER &&
-	    is_attached(percpu_counter_attach(s->region, key, &counter), &e)) {
-		percpu_counter_zero(counter);
-	} else if (kind == PERCPU_METRIC_FCOUNTER &&
-		   is_attached(percpu_fcounter_attach(s->region, key, &fcounter), &e)) {
-		percpu_fcounter_zero(fcounter);
-	} else if (kind == PERCPU_METRIC_GAUGE &&
-		   is_attached(percpu_gauge_attach(s->region, key, &gauge), &e)) {
-		e = percpu_gauge_set(gauge, 0);
-	} else if (kind == PERCPU_METRIC_FGAUGE &&
-		   is_attached(percpu_fgauge_attach(s->region, key, &fgauge), &e)) {
-		e = percpu_fgauge_set(fgauge, 0);
-	} else if (kind == PERCPU_METRIC_HISTOGRAM &&
-		   is_attached(percpu_histogram_attach(s->region, key, &histogram), &e)) {
-		for (size_t i = 0; e == 0 && i < histogram->n; i++)
-			e = percpu_histogram_zero(histogram, i);
-		percpu_histogram_detach(histogram);
-	} else if (kind == PERCPU_METRIC_EXTREMA &&
-		   is_attached(percpu_extrema_attach(s->region, key, &extrema), &e)) {
-		e = percpu_extrema_reset(extrema);
-		percpu_extrema_detach(extrema);
-	} else if (kind == PERCPU_METRIC_STATS &&
-		   is_attached(percpu_stats_attach(s->region, key, size, 1, 0, &stats), &e)) {
-		e = percpu_stats_fetch_zero(stats, 0, 1, counts);
-		percpu_stats_detach(stats);
-	}
+	if (kind->reset == NULL)
+		return 0;
+	e = kind->attach(s, c->key, c->fields, &handle);
+	if (e != 0)
+		return e == -ENOMEM ? e : 0;
+	e = kind->reset(handle);
+	percpu_kind_detach(c->kind, handle);
 	return e;
 }
 
 /* Reset the objects that were not reset for this generation. The caller has the lock of the file.
  *
- * If the segment has families, hold an epoch meanwhile, so that no object is freed. Otherwise its
- * cells could be used for a series of this generation, whose counts the reset would drop. Families
- * that are declared later need no epoch: their series are of this generation, and are not reset. */
+ * If the segment has families, be present meanwhile, so that no object is freed. Otherwise its cells
+ * could be used for a series of this generation, whose counts the reset would drop. Families that
+ * are declared later need no presence: their series are of this generation, and are not reset. */
 static int reset_all(struct percpu_segment *s, uint64_t generation)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
 	struct percpu_segment_record *r;
-	void *epoch = NULL;
+	void *presence = NULL;
 	uint64_t at = 0;
-	int e = c != NULL ? percpu_reuse_refresh(s) : -ENOMEM;
+	int e = c != NULL ? percpu_directory_refresh(s) : -ENOMEM;
 
 	if (e == 0 && s->has_families)
-		e = percpu_epoch_take(s, &epoch);
-	PERCPU_STEP("segment: epoch taken");
+		e = percpu_presence_take(s, &presence);
+	PERCPU_STEP("segment: present");
 	while (e == 0 && percpu_directory_next(s, PERCPU_SERIES, &at, c, &r)) {
 		if (c->head.generation == generation)
 			continue;
@@ -162,7 +124,7 @@ static int reset_all(struct percpu_segment *s, uint64_t generation)
 			__atomic_store_n(&r->generation, generation, __ATOMIC_RELEASE);
 		PERCPU_STEP("segment: reset noted");
 	}
-	percpu_epoch_drop(epoch);
+	percpu_presence_drop(presence);
 	free(c);
 	if (e == 0)
 		__atomic_store_n(&s->control->completed, generation, __ATOMIC_RELEASE);
@@ -202,13 +164,13 @@ int percpu_generation_complete(struct percpu_segment *s, bool anew)
 
 	if (!anew && is_generation_complete(s))
 		return 0;
-	e = lock_generation(s);
+	e = percpu_resets_lock(s);
 	if (e != 0)
 		return e;
 	if (anew)
 		e = next_generation(s);
 	if (e == 0 && !is_generation_complete(s))
 		e = reset_all(s, __atomic_load_n(&s->control->generation, __ATOMIC_ACQUIRE));
-	unlock_generation(s);
+	percpu_resets_unlock(s);
 	return e;
 }

@@ -15,31 +15,10 @@
 
 #define PERCPU_NO_READER "the reader is NULL"
 
-/** How the cells of all lanes are combined into one. */
-enum percpu_gather {
-	PERCPU_GATHER_WORDS,   /* sums of integers */
-	PERCPU_GATHER_DOUBLES, /* sums of doubles, in the order of the lanes */
-	PERCPU_GATHER_HISTOGRAM,
-	PERCPU_GATHER_EXTREMA,
-	PERCPU_GATHER_STATS, /* sums of integers, of which each CPU lane has two copies */
-};
-
-/** Adjacent cells of a chunk that are combined in the same way. */
-struct percpu_part {
-	uint32_t chunk;
-	uint32_t offset;
-	uint32_t bytes;
-	uint32_t unit; /* how many bytes change together, if more than a word; else 0 */
-	enum percpu_gather gather;
-	const void *object; /* the object of these cells; NULL for words and doubles */
-};
-
 /** A series of the picture. */
 struct percpu_picture_series {
-	struct percpu_part part; /* cells in the CPUs' lanes; 0 bytes: none */
-	uint32_t bias;		 /* how many bytes of the bias lane a set or a reset changes */
-	uint32_t bias_at;	 /* where these bytes are in the lane */
-	int error;		 /* 0, or why the series has no value */
+	struct percpu_cells cells;
+	int error; /* 0, or why the series has no value */
 	void *object;
 	struct percpu_segment_time declared;
 	unsigned kind;
@@ -67,7 +46,7 @@ struct percpu_picture_family {
 	const struct percpu_segment_record *record; /* in the image */
 	uint32_t cap;
 	uint32_t removed;
-	uint64_t overflows;
+	uint64_t invalid, overflows;
 };
 
 /** Numbers that show whether the directory has changed. */

@@ -41,7 +41,7 @@ static struct percpu_picture_family *picture_family_of(const struct percpu_reade
 		       bsearch(&key, r->family, r->families, sizeof(key), compare_picture_families);
 }
 
-/* Count for each family the series that were removed. */
+/* Count for each family the series that were removed. An overflow was not: it may be hidden. */
 static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
 {
 	struct percpu_segment_record *record;
@@ -56,7 +56,7 @@ static void count_removed(struct percpu_reader *r, struct percpu_record_copy *c)
 			continue;
 		f = picture_family_of(r, name);
 		if (f != NULL)
-			f->removed++;
+			f->removed += !percpu_record_is_overflow(c);
 	}
 }
 
@@ -88,17 +88,24 @@ int percpu_reader_list_families(struct percpu_reader *r, struct percpu_record_co
 
 int percpu_reader_overflows(struct percpu_reader *r)
 {
+	const size_t invalid = offsetof(struct percpu_segment_record, invalid);
+	uint64_t words[2];
 	const struct percpu_chunk *k;
-	const char *word;
+	const char *at;
 	int e = 0;
 
+	_Static_assert(offsetof(struct percpu_segment_record, overflows) ==
+			       offsetof(struct percpu_segment_record, invalid) + sizeof(uint64_t),
+		       "one call reads both");
 	for (size_t i = 0; i < r->families && e == 0; i++) {
-		word = (const char *)&r->family[i].record->overflows;
-		k = percpu_chunk_of(word - 2 * PERCPU_STRIDE); /* word is in lane 2, the biases */
+		at = (const char *)r->family[i].record + invalid;
+		k = percpu_chunk_of(at - 2 * PERCPU_STRIDE); /* it is in lane 2, the biases */
 		e = percpu_reader_pread(
-			r, &r->family[i].overflows, sizeof(uint64_t),
+			r, words, sizeof(words),
 			percpu_reader_file_offset(r, k->index, 2 * r->cpus,
-						  (size_t)(word - percpu_chunk_lane(k, 2, 0))));
+						  (size_t)(at - percpu_chunk_lane(k, 2, 0))));
+		r->family[i].invalid = words[0];
+		r->family[i].overflows = words[1];
 	}
 	return e;
 }

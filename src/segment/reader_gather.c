@@ -180,9 +180,9 @@ static int read_used(struct percpu_reader *r, uint32_t chunk, uint64_t *ret)
 static struct percpu_part part_of(const struct percpu_picture_series *s)
 {
 	return (struct percpu_part){
-		.chunk = s->part.chunk,
-		.offset = s->bias_at,
-		.bytes = s->bias,
+		.chunk = s->cells.part.chunk,
+		.offset = s->cells.bias_at,
+		.bytes = s->cells.bias,
 	};
 }
 
@@ -193,9 +193,9 @@ static bool is_same(const struct percpu_reader *r, const struct percpu_picture_s
 	const struct percpu_part p = part_of(s);
 	char *was = image_at(r, &p, 2);
 
-	if (memcmp(was, now, s->bias) == 0)
+	if (memcmp(was, now, s->cells.bias) == 0)
 		return true;
-	memcpy(was, now, s->bias);
+	memcpy(was, now, s->cells.bias);
 	return false;
 }
 
@@ -214,11 +214,11 @@ struct batch {
 /* Return whether the series is near enough for the batch, and the batch has room. */
 static bool has_room_for(const struct batch *b, const struct percpu_picture_series *s)
 {
-	if (s->bias_at + s->bias > b->biases.offset + PERCPU_NEAR)
+	if (s->cells.bias_at + s->cells.bias > b->biases.offset + PERCPU_NEAR)
 		return false;
-	return b->parts == 0 || s->part.bytes == 0 ||
+	return b->parts == 0 || s->cells.part.bytes == 0 ||
 	       (b->parts < BATCH_PARTS &&
-		s->part.offset + s->part.bytes <= b->part[0].offset + PERCPU_NEAR);
+		s->cells.part.offset + s->cells.part.bytes <= b->part[0].offset + PERCPU_NEAR);
 }
 
 /* Make a batch of s[0], which was set, and of those behind it that have room. The n series are in
@@ -233,10 +233,12 @@ static void make_batch(struct batch *b, struct percpu_picture_series *const *s, 
 	b->parts = 0;
 	do {
 		if (s[i]->error != 0) {
-			if (s[i]->part.bytes != 0)
-				b->part[b->parts++] = s[i]->part;
-			if (s[i]->bias_at + s[i]->bias > b->biases.offset + b->biases.bytes)
-				b->biases.bytes = s[i]->bias_at + s[i]->bias - b->biases.offset;
+			if (s[i]->cells.part.bytes != 0)
+				b->part[b->parts++] = s[i]->cells.part;
+			if (s[i]->cells.bias_at + s[i]->cells.bias >
+			    b->biases.offset + b->biases.bytes)
+				b->biases.bytes =
+					s[i]->cells.bias_at + s[i]->cells.bias - b->biases.offset;
 		}
 		i++;
 	} while (i < n && (s[i]->error == 0 || has_room_for(b, s[i])));
@@ -254,7 +256,8 @@ static int compare_biases(struct percpu_reader *r, const struct batch *b, bool c
 	now = read_lane(r, p, 2 * r->cpus, r->first, p->bytes, &e);
 	for (size_t i = 0; i < b->n && now != NULL; i++)
 		if (b->s[i]->error != 0 &&
-		    is_same(r, b->s[i], now + (b->s[i]->bias_at - p->offset)) && clears_errors)
+		    is_same(r, b->s[i], now + (b->s[i]->cells.bias_at - p->offset)) &&
+		    clears_errors)
 			b->s[i]->error = 0;
 	return e;
 }
@@ -308,7 +311,7 @@ static int look_at_run(struct percpu_reader *r, struct percpu_biases *run)
 	if (now == NULL || memcmp(image_at(r, &p, 2), now, run->bytes) == 0)
 		return e;
 	for (size_t i = 0; i < run->n; i++)
-		if (!is_same(r, s[i], now + (s[i]->bias_at - run->offset))) {
+		if (!is_same(r, s[i], now + (s[i]->cells.bias_at - run->offset))) {
 			s[i]->error = -EAGAIN;
 			run->failed = r->flawed = true;
 		}
@@ -345,8 +348,8 @@ static int reread_runs(struct percpu_reader *r)
 static void leave_part_out(struct percpu_reader *r, const struct percpu_part *p)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (r->entry[i].part.bytes != 0 &&
-		    percpu_reader_compare_parts(&r->entry[i].part, p) >= 0)
+		if (r->entry[i].cells.part.bytes != 0 &&
+		    percpu_reader_compare_parts(&r->entry[i].cells.part, p) >= 0)
 			r->entry[i].error = -EAGAIN;
 	r->flawed = true;
 }

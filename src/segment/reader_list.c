@@ -22,21 +22,20 @@ const char *percpu_reader_string(char **at, const unsigned char *bytes, size_t n
 	return s;
 }
 
-/* Append n strings that have their lengths in front. Returns false if they do not take exactly
- * these bytes, or a string has a 0. */
-static bool put_strings(char **at, const unsigned char *bytes, size_t size, const char **ret,
-			size_t n)
+/* Append the n strings of a row. Returns false if the row has another number of texts, or a text has
+ * a 0. */
+static bool put_strings(char **at, struct percpu_texts row, const char **ret, size_t n)
 {
-	const unsigned char *const end = bytes + size;
+	struct percpu_text text;
 
-	for (size_t i = 0; i < n; i++, bytes += 1 + *bytes) {
-		if (bytes == end || *bytes >= end - bytes)
+	for (size_t i = 0; i < n; i++) {
+		if (!percpu_texts_next(&row, &text))
 			return false;
-		ret[i] = percpu_reader_string(at, bytes + 1, *bytes);
+		ret[i] = percpu_reader_string(at, text.at, text.n);
 		if (ret[i] == NULL)
 			return false;
 	}
-	return bytes == end;
+	return row.at == row.end;
 }
 
 static size_t words_needed(const struct percpu_segment_record *h)
@@ -53,18 +52,17 @@ static bool take_texts(const struct percpu_record_copy *c, char **at, const char
 	const unsigned char *bytes = c->bytes;
 
 	ret->name = percpu_reader_string(at, bytes, h->name);
-	bytes += h->name;
-	ret->unit = percpu_reader_string(at, bytes, h->unit);
-	bytes += h->unit;
+	ret->unit = percpu_reader_string(at, bytes + h->name, h->unit);
 	ret->label = words;
 	ret->labels = h->labels;
 	ret->fields = h->fields;
-	if (!put_strings(at, bytes, h->label_names, words, names))
+	if (!put_strings(at, percpu_record_label_names(c), words, names) ||
+	    !put_strings(at,
+			 (struct percpu_texts){ percpu_record_values(c),
+						percpu_record_values(c) + h->label_values },
+			 words + names, h->labels + h->fields))
 		return false;
-	bytes += h->label_names;
-	if (!put_strings(at, bytes, h->label_values, words + names, h->labels + h->fields))
-		return false;
-	ret->help = percpu_reader_string(at, bytes + h->label_values, h->help);
+	ret->help = percpu_reader_string(at, percpu_record_values(c) + h->label_values, h->help);
 	return ret->name != NULL && ret->unit != NULL && ret->help != NULL;
 }
 
@@ -88,141 +86,21 @@ static bool is_valid(const struct percpu_picture_series *s)
 	};
 	struct percpu_reason why;
 
-	return percpu_metric_check(&m, s->kind, &why) == 0 &&
-	       (s->kind != PERCPU_METRIC_STATS || percpu_fields_check(&m, &f, &why) == 0);
+	return percpu_metric_check(&m, percpu_kind_of(s->kind)->has_fields ? &f : NULL, s->kind,
+				   &why) == 0;
 }
 
 /* Objects. */
 
-static void note_part(struct percpu_picture_series *s, const void *cell, size_t offset,
-		      size_t bytes, enum percpu_gather gather)
+static int attach_entry(struct percpu_segment *image, uint64_t key, struct percpu_picture_series *s)
 {
-	const struct percpu_chunk *k = percpu_chunk_of(cell);
+	const struct percpu_kind_row *kind = percpu_kind_of(s->kind);
+	int e = kind->attach(image, key, s->fields, &s->object);
 
-	s->part = (struct percpu_part){
-		.chunk = k->index,
-		.offset = (uint32_t)((size_t)((const char *)cell - k->base) + offset),
-		.bytes = (uint32_t)bytes,
-		.gather = gather,
-	};
-	s->bias_at = s->part.offset;
-}
-
-static int attach_histogram(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
-{
-	struct percpu_histogram *h;
-	int e = percpu_histogram_attach(r, key, &h);
-
-	if (e != 0)
-		return e;
-	s->object = h;
-	s->bias = (uint32_t)h->record;
-	note_part(s, h->block.base, PERCPU_HISTOGRAM_HEAD, h->record, PERCPU_GATHER_HISTOGRAM);
-	s->part.unit = sizeof(struct percpu_pair_value);
-	s->part.object = h;
-	return 0;
-}
-
-static int attach_extrema(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
-{
-	struct percpu_extrema *x;
-	int e = percpu_extrema_attach(r, key, &x);
-
-	if (e != 0)
-		return e;
-	s->object = x;
-	s->bias = sizeof(struct percpu_extrema_control);
-	note_part(s, x->block.base, 0, 2 * sizeof(struct percpu_extremes), PERCPU_GATHER_EXTREMA);
-	s->part.unit = sizeof(struct percpu_extremes);
-	s->part.object = x;
-	return 0;
-}
-
-static int attach_stats(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
-{
-	struct percpu_stats *t;
-	int e = percpu_stats_attach(r, key, s->fields * sizeof(uint64_t), 1, 0, &t);
-
-	if (e != 0)
-		return e;
-	s->object = t;
+	if (e == 0 && kind->find_cells != NULL)
+		s->cells = kind->find_cells(s->object);
 	s->key = key;
-	note_part(s, t->block.base, 0, 2 * t->banks,
-		  t->head != 0 ? PERCPU_GATHER_STATS : PERCPU_GATHER_WORDS);
-	s->bias_at = (uint32_t)percpu_stats_offset(t, 0);
-	s->bias = s->fields * (uint32_t)sizeof(uint64_t);
-	s->part.unit = t->head != 0 ? (uint32_t)t->banks : 0;
-	s->part.object = t->head != 0 ? t : NULL;
-	return 0;
-}
-
-static int attach_owned_gauge(struct percpu_reader *r, uint64_t key,
-			      struct percpu_picture_series *s)
-{
-	int e = 0;
-	struct percpu_owners *o = percpu_segment_owners(r->s, &e);
-
-	if (o == NULL)
-		return e;
-	return s->kind == PERCPU_METRIC_OWNED_GAUGE ?
-		       percpu_owned_gauge_attach(o, key, (void *)&s->object) :
-		       percpu_owned_fgauge_attach(o, key, (void *)&s->object);
-}
-
-static int attach_words(struct percpu_region *r, uint64_t key, struct percpu_picture_series *s)
-{
-	enum percpu_gather gather = PERCPU_GATHER_WORDS;
-	size_t bytes = sizeof(uint64_t);
-	int e;
-
-	s->bias = sizeof(uint64_t);
-	switch (s->kind) {
-	case PERCPU_METRIC_COUNTER:
-		e = percpu_counter_attach(r, key, (void *)&s->object);
-		break;
-	case PERCPU_METRIC_FCOUNTER:
-		e = percpu_fcounter_attach(r, key, (void *)&s->object);
-		gather = PERCPU_GATHER_DOUBLES;
-		break;
-	case PERCPU_METRIC_GAUGE:
-		e = percpu_gauge_attach(r, key, (void *)&s->object);
-		s->bias = sizeof(struct percpu_pair_value);
-		bytes = s->bias; /* with the second word, always 0, adjacent gauges are one part */
-		break;
-	case PERCPU_METRIC_FGAUGE:
-		e = percpu_fgauge_attach(r, key, (void *)&s->object);
-		s->bias = sizeof(struct percpu_double_bias);
-		gather = PERCPU_GATHER_DOUBLES;
-		break;
-	default: /* a latest value */
-		e = percpu_latest_attach(r, key, (void *)&s->object);
-		s->bias = sizeof(struct percpu_pair_value);
-		bytes = 0;
-	}
-	if (e == 0)
-		note_part(s, s->object, 0, bytes, gather);
 	return e;
-}
-
-static int attach_entry(struct percpu_reader *r, uint64_t key, struct percpu_picture_series *s)
-{
-	struct percpu_region *image = r->s->region;
-
-	switch (s->kind) {
-	case PERCPU_METRIC_HISTOGRAM:
-		return attach_histogram(image, key, s);
-	case PERCPU_METRIC_EXTREMA:
-		return attach_extrema(image, key, s);
-	case PERCPU_METRIC_STATS:
-		return attach_stats(image, key, s);
-	case PERCPU_METRIC_OWNED_GAUGE:
-	case PERCPU_METRIC_OWNED_FGAUGE:
-		return attach_owned_gauge(r, key, s);
-	case PERCPU_METRIC_INFO:
-		return 0;
-	default:
-		return attach_words(image, key, s);
-	}
 }
 
 /* Return the word of r->begins, and the bit in it, for the place of a key; NULL if there is no such
@@ -242,7 +120,9 @@ static uint64_t *taken_at(const struct percpu_reader *r, uint64_t key, uint64_t 
 static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_picture_series *s)
 {
 	uint64_t bit, *taken = taken_at(r, key, &bit);
-	int e = taken == NULL ? -ENOENT : (*taken & bit) != 0 ? -EEXIST : attach_entry(r, key, s);
+	int e = taken == NULL	    ? -ENOENT :
+		(*taken & bit) != 0 ? -EEXIST :
+				      attach_entry(r->s, key, s);
 
 	if (e == 0)
 		*taken |= bit;
@@ -365,7 +245,7 @@ void percpu_reader_unlist(struct percpu_reader *r)
 	for (size_t i = 0; i < r->n; i++) {
 		percpu_reader_free_snapshot(&r->entry[i]);
 		if (r->entry[i].object != NULL)
-			percpu_segment_detach(r->entry[i].kind, r->entry[i].object);
+			percpu_kind_detach(r->entry[i].kind, r->entry[i].object);
 	}
 	percpu_owners_detach(r->s->owners);
 	r->s->owners = NULL;

@@ -30,8 +30,8 @@ void percpu_reader_collect_parts(struct percpu_reader *r)
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < r->n; i++)
-		if (r->entry[i].part.bytes != 0)
-			p[n++] = r->entry[i].part;
+		if (r->entry[i].cells.part.bytes != 0)
+			p[n++] = r->entry[i].cells.part;
 	qsort(p, n, sizeof(*p), percpu_reader_compare_parts);
 	for (size_t i = 0; i < n; i++)
 		if (kept != 0 && continues(&p[kept - 1], &p[i]))
@@ -45,17 +45,19 @@ static int compare_places(const void *a, const void *b)
 {
 	const struct percpu_picture_series *const *x = a, *const *y = b;
 
-	if ((*x)->part.chunk != (*y)->part.chunk)
-		return (*x)->part.chunk < (*y)->part.chunk ? -1 : 1;
-	return ((*x)->bias_at > (*y)->bias_at) - ((*x)->bias_at < (*y)->bias_at);
+	if ((*x)->cells.part.chunk != (*y)->cells.part.chunk)
+		return (*x)->cells.part.chunk < (*y)->cells.part.chunk ? -1 : 1;
+	return ((*x)->cells.bias_at > (*y)->cells.bias_at) -
+	       ((*x)->cells.bias_at < (*y)->cells.bias_at);
 }
 
 /* Add a series behind the run to it, if the series is near. Returns whether it was added. */
 static bool take_in(struct percpu_biases *run, const struct percpu_picture_series *s)
 {
-	const uint32_t end = s->bias_at + s->bias - run->offset;
+	const uint32_t end = s->cells.bias_at + s->cells.bias - run->offset;
 
-	if (s->part.chunk != run->chunk || s->bias_at > run->offset + run->bytes + PERCPU_NEAR)
+	if (s->cells.part.chunk != run->chunk ||
+	    s->cells.bias_at > run->offset + run->bytes + PERCPU_NEAR)
 		return false;
 	run->bytes = end > run->bytes ? end : run->bytes;
 	run->n++;
@@ -65,14 +67,15 @@ static bool take_in(struct percpu_biases *run, const struct percpu_picture_serie
 void percpu_reader_collect_sets(struct percpu_reader *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (r->entry[i].bias != 0)
+		if (r->entry[i].cells.bias != 0)
 			r->set[r->sets++] = &r->entry[i];
 	qsort(r->set, r->sets, sizeof(r->set[0]), compare_places);
 	for (size_t i = 0; i < r->sets; i++)
 		if (r->runs == 0 || !take_in(&r->run[r->runs - 1], r->set[i]))
-			r->run[r->runs++] = (struct percpu_biases){ .chunk = r->set[i]->part.chunk,
-								    .offset = r->set[i]->bias_at,
-								    .bytes = r->set[i]->bias,
-								    .first = i,
-								    .n = 1 };
+			r->run[r->runs++] =
+				(struct percpu_biases){ .chunk = r->set[i]->cells.part.chunk,
+							.offset = r->set[i]->cells.bias_at,
+							.bytes = r->set[i]->cells.bias,
+							.first = i,
+							.n = 1 };
 }

@@ -57,13 +57,9 @@ int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info 
 /* Return the flags of extrema, or the rule of an owned gauge; 0 for other kinds. */
 static uint32_t flags_of(const struct percpu_picture_series *s)
 {
-	if (s->kind == PERCPU_METRIC_EXTREMA)
-		return percpu_extrema_is_double(s->object) ? PERCPU_EXTREMA_DOUBLE : 0;
-	if (s->kind == PERCPU_METRIC_OWNED_GAUGE)
-		return (uint32_t)percpu_owned_gauge_rule(s->object);
-	if (s->kind == PERCPU_METRIC_OWNED_FGAUGE)
-		return (uint32_t)percpu_owned_fgauge_rule(s->object);
-	return 0;
+	const struct percpu_kind_row *kind = percpu_kind_of(s->kind);
+
+	return kind->read_flags != NULL ? kind->read_flags(s->object) : 0;
 }
 
 int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_reader_series *ret)
@@ -89,6 +85,7 @@ int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_
 		.cap = s->family != NULL ? s->family->cap : 0,
 		.removed = s->family != NULL ? s->family->removed : 0,
 		.overflows = s->family != NULL ? s->family->overflows : 0,
+		.invalid = s->family != NULL ? s->family->invalid : 0,
 		.since = since_of(r, s),
 	};
 	return 0;
@@ -125,45 +122,13 @@ static int latest_of(const struct percpu_picture_series *s, double *ret, uint64_
 	return s->error != 0 ? s->error : percpu_latest_fetch(s->object, ret, ret_when);
 }
 
-static int number_of_level(const struct percpu_reader *r, size_t i, double *ret)
-{
-	int64_t level;
-	int e = percpu_reader_gauge(r, i, &level);
-
-	if (e == 0)
-		*ret = (double)level;
-	return e;
-}
-
 int percpu_reader_number(const struct percpu_reader *r, size_t i, double *ret)
 {
 	const struct percpu_picture_series *s = entry_of(r, i, 0);
 
-	if (s == NULL || ret == NULL)
+	if (s == NULL || ret == NULL || percpu_kind_of(s->kind)->read_number == NULL)
 		return -EINVAL;
-	switch (s->kind) {
-	case PERCPU_METRIC_COUNTER:
-		if (s->error == 0)
-			*ret = (double)percpu_counter_fetch(s->object);
-		return s->error;
-	case PERCPU_METRIC_FCOUNTER:
-		if (s->error == 0)
-			*ret = percpu_fcounter_fetch(s->object);
-		return s->error;
-	case PERCPU_METRIC_FGAUGE:
-		if (s->error == 0)
-			*ret = percpu_fgauge_fetch(s->object);
-		return s->error;
-	case PERCPU_METRIC_LATEST:
-		return latest_of(s, ret, NULL);
-	case PERCPU_METRIC_OWNED_FGAUGE:
-		return percpu_owned_fgauge_fetch(s->object, PERCPU_OWNED_LIVING, ret);
-	case PERCPU_METRIC_INFO:
-		*ret = 1;
-		return 0;
-	default:
-		return number_of_level(r, i, ret);
-	}
+	return s->error != 0 ? s->error : percpu_kind_of(s->kind)->read_number(s->object, ret);
 }
 
 int percpu_reader_owned_fetch(const struct percpu_reader *r, size_t i, enum percpu_owned_of of,
@@ -273,12 +238,12 @@ static int read_each_cpu(struct percpu_reader *r, const struct percpu_picture_se
 	int e = percpu_reader_use(r);
 
 	for (uint32_t cpu = 0; cpu < n && e == 0; cpu++) {
-		e = percpu_reader_pread(
-			r, &word, sizeof(word),
-			percpu_reader_file_offset(r, s->part.chunk, cpu, s->part.offset));
+		e = percpu_reader_pread(r, &word, sizeof(word),
+					percpu_reader_file_offset(r, s->cells.part.chunk, cpu,
+								  s->cells.part.offset));
 		if (e != 0)
 			break;
-		if (s->part.gather == PERCPU_GATHER_DOUBLES)
+		if (s->cells.part.gather == PERCPU_GATHER_DOUBLES)
 			memcpy(&out[cpu], &word, sizeof(word));
 		else
 			out[cpu] = s->kind == PERCPU_METRIC_COUNTER ? (double)word :
@@ -301,7 +266,8 @@ static const char *refusal_of_cpus(const struct percpu_reader *r, size_t i, cons
 		return "the reader has no picture";
 	if (s == NULL)
 		return "the picture has no series of that number";
-	if (s->part.bytes == 0 || s->part.gather > PERCPU_GATHER_DOUBLES || s->fields != 0)
+	if (s->cells.part.bytes == 0 || s->cells.part.gather > PERCPU_GATHER_DOUBLES ||
+	    s->fields != 0)
 		return "the series is no counter or gauge";
 	return n > r->cpus ? "the segment has lanes for fewer CPUs" : NULL;
 }

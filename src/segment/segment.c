@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,7 +22,7 @@
 #define NO_PLACE "there is no place for the handle"
 #define OF_WRITERS                                                                                 \
 	(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW |                      \
-	 PERCPU_SEGMENT_FOREIGN)
+	 PERCPU_SEGMENT_FOREIGN | PERCPU_SEGMENT_FALLBACK)
 
 static struct percpu_segment_control *control_of(const struct percpu_block *b)
 {
@@ -106,15 +109,24 @@ static int open_control(struct percpu_segment *s)
 
 static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
 {
-	struct percpu_tables t;
-
 	if (s != NULL) {
-		t = percpu_tables_take(s);
-		percpu_tables_free(&t);
-		free(s->retired.at);
+		free(s->series.slot);
+		free(s->families.slot);
+		free(s->fallback);
 	}
 	free(s);
 	percpu_region_close(r);
+}
+
+/* Choose a secret for hashes; a weak one if the kernel has no random bytes yet. libc's getrandom()
+ * would be a cancellation point. */
+static struct percpu_hash_key choose_key(const struct percpu_segment *s)
+{
+	struct percpu_hash_key key = { { percpu_now_ns(), (uintptr_t)s } }, random;
+
+	if (syscall(SYS_getrandom, &random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
+		key = random;
+	return key;
 }
 
 /* Make a segment of the region. On failure close the region, and write why, if more is known than
@@ -128,7 +140,7 @@ static int begin_segment(struct percpu_region *r, const char *name, unsigned fla
 	if (e == 0) {
 		s->region = r;
 		s->boot = percpu_segment_boot();
-		s->seed = percpu_now_ns() ^ (uintptr_t)s ^ UINT64_C(0xcbf29ce484222325);
+		s->key = choose_key(s);
 		e = percpu_region_has_default_lanes(r) ? open_control(s) : -EBADMSG;
 		if (e == -EBADMSG)
 			(void)percpu_reason_set(why, e,
@@ -237,21 +249,6 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
 }
 
-int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
-			struct percpu_segment **ret)
-{
-	const struct percpu_opening opening = { .name = name,
-						.creates = flags & PERCPU_SEGMENT_CREATE };
-	struct percpu_reason why = { "" };
-	int e;
-
-	if (name == NULL)
-		return percpu_error_say(-EINVAL, "the name of the segment is NULL");
-	e = ret != NULL ? open_path(name, flags, o, ret, &why) :
-			  percpu_reason_set(&why, -EINVAL, NO_PLACE);
-	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
-}
-
 static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_options *o,
 			   struct percpu_segment **ret, struct percpu_reason *why)
 {
@@ -271,6 +268,58 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
 }
 
+/* Open a segment in a file of this process and of its forks alone, because of the sentence that
+ * the thread has. Returns 0 or -errno. */
+static int open_private(unsigned flags, const struct percpu_segment_options *o,
+			struct percpu_segment **ret)
+{
+	const unsigned kept = flags & (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_DEBUG);
+	const int fd = memfd_create("percpu", MFD_CLOEXEC);
+	struct percpu_segment *s = NULL;
+	struct percpu_reason why;
+	int e = fd < 0 ? percpu_errno() :
+			 open_descriptor(fd, kept | PERCPU_SEGMENT_CREATE, o, &s, &why);
+
+	if (fd >= 0)
+		close(fd);
+	if (e != 0)
+		return e;
+	s->fallback = strdup(percpu_error());
+	if (s->fallback == NULL) {
+		percpu_segment_close(s);
+		return -ENOMEM;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* What an open call returns that has failed with e: why is kept, or the segment is private. */
+static int end_failed(int e, const struct percpu_opening *opening, const struct percpu_reason *why,
+		      unsigned flags, const struct percpu_segment_options *o,
+		      struct percpu_segment **ret)
+{
+	(void)percpu_error_keep_opening(e, opening, why);
+	return (flags & PERCPU_SEGMENT_FALLBACK) && e != -EINVAL &&
+			       open_private(flags, o, ret) == 0 ?
+		       0 :
+		       e;
+}
+
+int percpu_segment_open(const char *name, unsigned flags, const struct percpu_segment_options *o,
+			struct percpu_segment **ret)
+{
+	const struct percpu_opening opening = { .name = name,
+						.creates = flags & PERCPU_SEGMENT_CREATE };
+	struct percpu_reason why = { "" };
+	int e;
+
+	if (name == NULL)
+		return percpu_error_say(-EINVAL, "the name of the segment is NULL");
+	e = ret != NULL ? open_path(name, flags, o, ret, &why) :
+			  percpu_reason_set(&why, -EINVAL, NO_PLACE);
+	return e != 0 ? end_failed(e, &opening, &why, flags, o, ret) : 0;
+}
+
 int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_options *o,
 			   struct percpu_segment **ret)
 {
@@ -279,7 +328,12 @@ int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_o
 	int e = ret != NULL ? open_descriptor(fd, flags, o, ret, &why) :
 			      percpu_reason_set(&why, -EINVAL, NO_PLACE);
 
-	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
+	return e != 0 ? end_failed(e, &opening, &why, flags, o, ret) : 0;
+}
+
+const char *percpu_segment_fallback(const struct percpu_segment *s)
+{
+	return s != NULL ? s->fallback : NULL;
 }
 
 void percpu_segment_close(struct percpu_segment *s)
@@ -293,7 +347,7 @@ void percpu_segment_close(struct percpu_segment *s)
 	percpu_segment_detach_all(s);
 	percpu_segment_drop_families(s);
 	percpu_owners_detach(s->owners);
-	percpu_epoch_drop(s->epoch);
+	percpu_presence_drop(s->presence);
 	drop_segment(s, s->region);
 }
 

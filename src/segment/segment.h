@@ -12,24 +12,33 @@
 #include "../cpu/text.h"
 #include "../owners/owners.h"
 #include "complaint.h"
+#include "hash.h"
+#include "kinds.h"
 
 #define PERCPU_SEGMENT_ROOT 0 /* the root that leads to the control */
 #define PERCPU_OWNERS_ROOT 1  /* the root that leads to the owners */
 
-/* The most bytes that a record's texts take: name, unit, help text, and the names and values of
- * labels, each with a length byte in front. Fields of statistics add the name of one label, and a
- * value for each field. */
-#define PERCPU_RECORD_BYTES                                                                        \
-	(PERCPU_METRIC_NAME + 10 + PERCPU_METRIC_HELP +                                            \
-	 (2 * PERCPU_METRIC_LABELS + 1 + PERCPU_STATS_MAX_COMMIT) * (PERCPU_METRIC_NAME + 1))
+/** The most bytes that the texts of a record take: name, unit, help text, and the names and values
+ *  of labels, each with its length in two bytes. Fields of statistics add the name of one label, and
+ *  a value for each field. */
+#define PERCPU_RECORD_BYTES (PERCPU_SEGMENT_BLOCK - sizeof(struct percpu_segment_record))
 
-/** A record in memory of this process. Its texts fit into bytes. */
+/** A record in memory of this process. */
 struct percpu_record_copy {
 	struct percpu_segment_record head;
-	unsigned char bytes[(PERCPU_RECORD_BYTES + 7) / 8 * 8];
+	unsigned char bytes[PERCPU_RECORD_BYTES];
 };
 
-_Static_assert(sizeof(struct percpu_record_copy) <= PERCPU_SEGMENT_BLOCK, "a block has room");
+/** A text, which need not end in a 0. */
+struct percpu_text {
+	const unsigned char *at;
+	size_t n;
+};
+
+/** A row of texts in a record, each with its length in front. */
+struct percpu_texts {
+	const unsigned char *at, *end;
+};
 
 /** An entry of a hash table: a record that this process has seen. */
 struct percpu_series_slot {
@@ -37,7 +46,6 @@ struct percpu_series_slot {
 	uint64_t at;	  /* place of the record among all records, plus 1; 0: the slot is free */
 	void *handle;	  /* the one handle of this process, or NULL */
 	unsigned kind;	  /* kind of the handle */
-	bool removable;	  /* the handle is of a family's series, and not of its overflow */
 	unsigned members; /* in the table of families: how many series count for the cap */
 };
 
@@ -48,37 +56,12 @@ struct percpu_series_table {
 	size_t used;
 };
 
-/** An entry of a list: a removed record, a free record, or the handle of a removed series. */
-struct percpu_listed_record {
-	uint64_t at;	  /* place of the record among all records */
-	uint64_t removal; /* of a removed series: its number among all removals */
-	uint64_t family;  /* of a removed series: hash of its name */
-	size_t size;	  /* bytes of the record */
-	void *handle;
-	unsigned kind;	/* kind of the handle */
-	bool removable; /* as in a slot */
-};
-
-struct percpu_record_list {
-	struct percpu_listed_record *at;
-	size_t n;
-	size_t room;
-	uint64_t least; /* no removal in the list has a lower number */
-};
-
-/** Tables and lists of a segment, taken out of its fields of the same names. */
-struct percpu_tables {
-	struct percpu_series_table series, families;
-	struct percpu_record_list removed, spare;
-	size_t unkeyed;
-};
-
 struct percpu_segment {
 	struct percpu_region *region;
 	struct percpu_segment_control *control;
-	uint64_t control_key; /* key of the control, of kind 0 */
-	uint64_t boot;	      /* percpu_segment_boot() */
-	uint64_t seed; /* for hashes; secret, so no other process can choose names that collide */
+	uint64_t control_key;		    /* key of the control, of kind 0 */
+	uint64_t boot;			    /* percpu_segment_boot() */
+	struct percpu_hash_key key;	    /* for hashes */
 	char *block[PERCPU_SEGMENT_BLOCKS]; /* blocks of records; atomic; NULL: not looked up */
 	uint64_t block_key
 		[PERCPU_SEGMENT_BLOCKS]; /* keys of these, of kind 0; stored before block */
@@ -86,18 +69,12 @@ struct percpu_segment {
 	/* The process lock protects these. */
 	struct percpu_series_table series;   /* found by name and values of labels */
 	struct percpu_series_table families; /* found by name: the family, or one series */
-	struct percpu_record_list removed;   /* removed series, whose objects are still there */
-	struct percpu_record_list spare;     /* free records, which may be rewritten */
-	size_t unkeyed;			     /* series that had no object when they were entered */
 	uint64_t seen;			     /* bytes of records that the tables have */
-	uint64_t changes;		     /* control->changes when the tables were complete */
-	uint64_t removals;		     /* control->removals then; matters if changes is odd */
 	bool has_families;
-	uint64_t walks;			    /* how often the tables were rebuilt */
-	struct percpu_record_list retired;  /* handles of removed series */
 	struct percpu_family *resolved;	    /* list of the families that were declared */
-	void *epoch;			    /* the epoch that this process holds, or NULL */
-	uint64_t epoch_removals;	    /* number of that epoch */
+	void *presence;			    /* the lock by which this process is present, or NULL */
+	char *fallback;			    /* why the segment is private, or NULL */
+	bool is_present;		    /* and no change is going on that began before */
 	struct percpu_owners *owners;	    /* or NULL */
 	unsigned char *lives;		    /* of a reader's image: its owners' lives; else NULL */
 	struct percpu_segment_check *check; /* PERCPU_SEGMENT_DEBUG, or NULL */
@@ -105,29 +82,45 @@ struct percpu_segment {
 	struct percpu_record_copy walk;	    /* the record that is being entered */
 };
 
-/* metric.c: descriptions of metrics, and records made of them */
+/* metric.c: descriptions of metrics */
 
-/** Check that a metric of that kind can have the name, unit, help text and labels of m. Returns 0,
- *  or -errno and why. */
-int percpu_metric_check(const struct percpu_metric *m, unsigned kind, struct percpu_reason *why);
+/** Return the metric of a declaration. */
+struct percpu_metric percpu_declared_metric(const struct percpu_declaration *d);
+
+/** Check that a metric of that kind can have the name, unit, help text, labels, and fields; f is
+ *  NULL if it has none. Returns 0, or -errno and why. */
+int percpu_metric_check(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+			unsigned kind, struct percpu_reason *why);
 
 /** Check the program's description of a metric, and make a record of it, without times. f is used
  *  for statistics only. Returns 0, or -errno and why. */
 int percpu_metric_read(const struct percpu_metric *m, const struct percpu_metric_fields *f,
 		       unsigned kind, struct percpu_record_copy *ret, struct percpu_reason *why);
 
-/** Return the words for a metric of that kind, for a sentence. */
-const char *percpu_metric_kind_name(unsigned kind);
-
 /** Check that a label may have that name beside the metric's first n labels. Returns 0, or -errno
  *  and why. */
-int percpu_metric_check_label(const struct percpu_metric *m, const char *label, size_t n,
-			      struct percpu_reason *why);
+int percpu_metric_check_label(const struct percpu_metric *m, unsigned kind, const char *label,
+			      size_t n, struct percpu_reason *why);
 
 /** Check that a text of the metric called name is UTF-8 of at most so many bytes. In the sentence,
  *  what and which together name the text. Returns 0, or -errno and why. */
 int percpu_metric_check_text(const char *name, const char *text, size_t most, const char *what,
 			     const char *which, struct percpu_reason *why);
+
+/* fields.c: the fields of statistics */
+
+/** Check the names of the fields and of their label. Returns 0, or -errno and why. */
+int percpu_fields_check(const struct percpu_metric *m, unsigned kind,
+			const struct percpu_metric_fields *f, struct percpu_reason *why);
+
+/* record.c: records */
+
+/** Make a record of a checked description. f->n is 0 if there are no fields. */
+void percpu_record_make(const struct percpu_metric *m, const struct percpu_metric_fields *f,
+			unsigned kind, struct percpu_record_copy *ret);
+
+/** Return the metric's name. */
+struct percpu_text percpu_record_name(const struct percpu_record_copy *c);
 
 /** Return where the names of labels begin. */
 const unsigned char *percpu_record_labels(const struct percpu_record_copy *c);
@@ -138,26 +131,24 @@ const unsigned char *percpu_record_values(const struct percpu_record_copy *c);
 /** Return how many bytes the values of labels take, without the fields' names. */
 size_t percpu_record_values_size(const struct percpu_record_copy *c);
 
-/** A row of texts in a record, each with its length in front. */
-struct percpu_texts {
-	const unsigned char *at, *end;
-};
+/** Return the names of labels, with that of the fields' label. */
+struct percpu_texts percpu_record_label_names(const struct percpu_record_copy *c);
 
-/** Write which text is the first that differs. In the sentence, what names such a text. Returns
- *  -EEXIST; or -EBADMSG, without a sentence, if no text differs. */
-int percpu_record_complain(const struct percpu_record_copy *asked, const char *what,
-			   struct percpu_texts is, struct percpu_texts wants,
-			   struct percpu_reason *why);
+/** Return the names of fields. */
+struct percpu_texts percpu_record_fields(const struct percpu_record_copy *c);
 
-/** Return the hash of the record's name. */
-uint64_t percpu_record_name_hash(const struct percpu_record_copy *c, uint64_t seed);
+/** Take the next text of a row. Returns false if there is none. */
+bool percpu_texts_next(struct percpu_texts *row, struct percpu_text *ret);
+
+/** Return the hash of a metric's name. */
+uint64_t percpu_name_hash(const struct percpu_text *name, const struct percpu_hash_key *key);
 
 /** Return the hash of the record's name and values of labels. */
-uint64_t percpu_record_series_hash(const struct percpu_record_copy *c, uint64_t seed);
+uint64_t percpu_record_series_hash(const struct percpu_record_copy *c,
+				   const struct percpu_hash_key *key);
 
-/** Return whether both records have the same name. */
-bool percpu_record_same_name(const struct percpu_record_copy *a,
-			     const struct percpu_record_copy *b);
+/** Return whether the record has that name. */
+bool percpu_record_has_name(const struct percpu_record_copy *c, const struct percpu_text *name);
 
 /** Return whether both records have the same name and the same values of labels. */
 bool percpu_record_same_series(const struct percpu_record_copy *a,
@@ -168,17 +159,12 @@ bool percpu_record_same_series(const struct percpu_record_copy *a,
 int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why);
 
-/* member.c: records of families and of their series */
-
 /** Return whether the record's values of labels are those of an overflow. */
 bool percpu_record_is_overflow(const struct percpu_record_copy *c);
 
 /** Make the record of a metric that of a family: drop the values of labels, keep the help text, set
  *  the cap. */
 void percpu_record_make_family(struct percpu_record_copy *c, size_t cap);
-
-/** Drop the help text of a series of a family: the family has it. */
-void percpu_record_drop_help(struct percpu_record_copy *c);
 
 /** Check that a series of the family may have these values. Returns 0, or -errno and why. */
 int percpu_record_check_values(const struct percpu_record_copy *family, const char *const *values,
@@ -188,65 +174,68 @@ int percpu_record_check_values(const struct percpu_record_copy *family, const ch
 void percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
 			       struct percpu_record_copy *ret);
 
-/* fields.c: the fields of statistics */
-
-/** Check the names of the fields and of their label. Returns 0, or -errno and why. */
-int percpu_fields_check(const struct percpu_metric *m, const struct percpu_metric_fields *f,
-			struct percpu_reason *why);
-
-/** Check that both records have the same fields. Returns as percpu_record_compare(). */
-int percpu_fields_compare(const struct percpu_record_copy *there,
-			  const struct percpu_record_copy *asked, struct percpu_reason *why);
-
 /* series.c: tables */
 
-/** Add a record to a list. Returns 0 or -ENOMEM. */
-int percpu_record_list_add(struct percpu_record_list *l, const struct percpu_listed_record *p);
-
-/** Return the tables of the segment, and leave empty ones there. */
-struct percpu_tables percpu_tables_take(struct percpu_segment *s);
-
-/** Put tables back that were taken. */
-void percpu_tables_put(struct percpu_segment *s, const struct percpu_tables *t);
-
-/** Free tables that were taken. */
-void percpu_tables_free(const struct percpu_tables *t);
-
-/** Take over the handles of older tables, and put those whose series are gone into s->retired.
- *  Returns 0; or -ENOMEM, and s->retired is as before. */
-int percpu_tables_inherit(struct percpu_segment *s, const struct percpu_tables *old);
-
-/** Update the tables: this process has removed the series. Returns 0; or -errno, and the tables
- *  must be rebuilt. */
-int percpu_tables_removed(struct percpu_segment *s, const struct percpu_record_copy *c,
-			  uint64_t at);
-
-/** Update the tables: this process has freed the record. Returns as percpu_tables_removed(). */
-int percpu_tables_freed(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at);
-
-/** Update the tables: this process has rewritten the record. Returns as percpu_tables_removed(). */
-int percpu_tables_rewritten(struct percpu_segment *s, const struct percpu_record_copy *c,
-			    uint64_t at);
-
-/** Return the series with the name and values of labels of c; or, with family set, the entry of the
- *  table of families with its name. Copy the record of the entry to s->copy. Return NULL if there
- *  is none. */
+/** Return the series with the name and values of labels of c, and copy its record to s->copy. Return
+ *  NULL if there is none. */
 struct percpu_series_slot *percpu_series_find(struct percpu_segment *s,
-					      const struct percpu_record_copy *c, bool family);
+					      const struct percpu_record_copy *c);
+
+/** Return the entry of that name in the table of families, and copy its record to s->copy. Return
+ *  NULL if there is none. */
+struct percpu_series_slot *percpu_series_find_name(struct percpu_segment *s,
+						   const struct percpu_text *name);
+
+/** Return the entry of the record at this place, which has the name and values of c; NULL if it was
+ *  not entered. */
+struct percpu_series_slot *percpu_series_at(const struct percpu_segment *s,
+					    const struct percpu_record_copy *c, uint64_t at);
 
 /** Enter the record at this place in the tables. Returns 0 or -ENOMEM. */
 int percpu_series_enter(struct percpu_segment *s, const struct percpu_record_copy *c, uint64_t at);
 
+/** Count again how many series of each family count for its cap. */
+void percpu_series_count_members(struct percpu_segment *s);
+
+/** A metric that is asked for. */
+struct percpu_asked {
+	struct percpu_record_copy *record;
+	const struct percpu_parameters *parameters;
+	bool member; /* it is a series of a family */
+};
+
 /* directory.c: records and their blocks */
 
-/** Enter the records that other processes have added, removed and rewritten. Returns 0 or -errno:
- *  -EAGAIN if they change records again and again. A caller that has the lock of the allocator does
- *  not get -EAGAIN. */
+/** Enter the records that were added since this process looked last. Returns 0 or -errno. */
 int percpu_directory_refresh(struct percpu_segment *s);
 
-/** Return whether control->changes is still that number. If so, no removal, freeing or rewriting of
- *  a record has begun or ended since the caller loaded the number. So the caller may use what it
- *  has loaded from records since then. */
+/** What a search for a metric has found. */
+enum percpu_found {
+	PERCPU_FOUND_NOTHING, /* it is to be added */
+	PERCPU_FOUND_IT,
+	PERCPU_FOUND_REMOVED, /* it was removed */
+	PERCPU_FOUND_FULL,    /* it is not there, and its family has as many series as its cap */
+	PERCPU_FOUND_OTHER,   /* its name is that of another metric */
+	PERCPU_FOUND_DAMAGE,  /* the file is damaged */
+};
+
+struct percpu_finding {
+	enum percpu_found found;
+	uint64_t at;  /* IT, REMOVED: place of its record */
+	void *handle; /* IT, REMOVED: the handle of this process, or NULL */
+};
+
+/** Look for the metric in the tables. With member set, it is a series of a family. If it is another
+ *  one, write why. Takes the process lock. */
+struct percpu_finding percpu_directory_find(struct percpu_segment *s,
+					    const struct percpu_record_copy *asked, bool member,
+					    struct percpu_reason *why);
+
+/** Return the anchor of the object of the record at this place. */
+struct percpu_anchor percpu_directory_anchor(const struct percpu_segment *s, uint64_t at);
+
+/** Return whether control->changes is still that number. If so, no record has been removed, revived
+ *  or freed since the caller loaded the number. */
 bool percpu_directory_is_unchanged(const struct percpu_segment *s, uint64_t changes);
 
 /** Copy a record, and check it. Returns its size, or 0 if there is none. */
@@ -273,104 +262,47 @@ uint64_t percpu_directory_end(const struct percpu_segment *s);
 /** Return block i of records; or NULL, and *e, if it is not there. Takes the process lock. */
 char *percpu_directory_block(struct percpu_segment *s, size_t i, int *e);
 
-/** Return whether the record may be rewritten: it is free and has no object. */
-bool percpu_directory_is_spare(const struct percpu_segment_record *r);
+/* clash.c */
 
-/* record_anchor.c: the place of a record that exists, or that is to be written */
+/** Return whether the segment has another metric with series that this one would have, too, and
+ *  write why. The caller has the process lock. */
+bool percpu_metric_clashes(struct percpu_segment *s, const struct percpu_record_copy *asked,
+			   struct percpu_reason *why);
 
-/** A metric that is being declared. */
-struct percpu_declaring {
-	struct percpu_anchor at; /* anchor of the object; must be the first field */
-	struct percpu_segment *s;
-	struct percpu_record_copy *asked;
-	struct percpu_reason *why;
-	uint64_t changes; /* s->changes when the tables were searched */
-	uint64_t where;	  /* place of the metric's record */
-	void *handle;	  /* the handle that this process has already; or NULL */
-	bool known;	  /* set by the caller: return such a handle at once */
-	bool member;	  /* set by the caller: the metric is a series of a family */
-	bool full;	  /* the family has as many series as its cap */
-	bool reused;	  /* this call has freed what it could */
+/* remove.c: the states of a record, and which processes may have handles of series */
 
-	/* Chosen under the lock: */
-	bool differs;	 /* the name is that of another metric: -ECANCELED */
-	bool rewrites;	 /* the free record at where is rewritten */
-	size_t room;	 /* bytes of that record */
-	bool wants_room; /* a removed series must be freed first: -EAGAIN */
-	bool extends;	 /* a block is needed first: -EAGAIN */
-	size_t needed;	 /* number of the block that the record goes into */
-	uint64_t end;	 /* end of all records, with the new one; 0: no record was appended */
-};
+/** Take the lock of the allocator, end a change of a killed process, and refresh the tables. Returns
+ *  0 or -errno. percpu_region_unlock() releases the lock. */
+int percpu_directory_lock(struct percpu_segment *s, struct percpu_robust *h);
 
-/** Look for the metric, and set d->at so that its object can be opened: at the record that was
- *  found, or at a record that is chosen later, under the lock. Returns 0, -EEXIST if the name is
- *  that of another metric, or -errno. */
-int percpu_directory_anchor(struct percpu_declaring *d);
-
-/** After -EAGAIN, make the block that was missing, or free removed series. Returns 0 or -errno. */
-int percpu_directory_make_room(struct percpu_declaring *d);
-
-/* reuse.c: series that are removed, and reuse of their records; the states of a record */
-
-/** End a change that a killed process has begun, and refresh the tables. The caller has the lock of
- *  the allocator. Returns 0 or -errno. */
-int percpu_changes_recover(struct percpu_segment *s);
-
-/** Refresh as percpu_directory_refresh(). If that returns -EAGAIN, and the segment was opened to
- *  write, refresh under the lock of the allocator, so that no other process changes records. */
-int percpu_reuse_refresh(struct percpu_segment *s);
-
-/** If a change is going on, and the segment was opened to write, wait for the end of the change. If
- *  the changing process was killed, end the change. */
-void percpu_reuse_await_change(struct percpu_segment *s);
-
-/** Write the record d->asked over the free one at d->where. The caller has the lock of the
- *  allocator. */
-void percpu_reuse_rewrite(struct percpu_declaring *d);
-
-/** Free removed series of which no process can have a handle. Begin with those of one family, given
- *  by the hash of its name. Returns 0 or -errno. */
-int percpu_reuse_free(struct percpu_segment *s, uint64_t family);
-
-/** Remove the series of that name and these values of labels. Returns 0, or -ENOENT or another
+/** Remove the series of that name and these values of labels. Returns 0, -ENOENT, or another
  *  -errno. */
-int percpu_reuse_remove(struct percpu_segment *s, const struct percpu_record_copy *asked);
+int percpu_series_remove(struct percpu_segment *s, const struct percpu_record_copy *asked,
+			 struct percpu_reason *why);
 
-/* epoch.c: which processes may have handles of removed series */
+/** Look for the metric once more. If it is removed, let it begin anew. Returns 0 or -errno. */
+int percpu_series_revive(struct percpu_segment *s, const struct percpu_asked *m,
+			 struct percpu_finding *f, struct percpu_reason *why);
 
-/** Write why an epoch could not be taken. The sentence begins with n bytes of name. Returns e. */
-int percpu_epoch_complain(const char *name, size_t n, int e, struct percpu_reason *why);
+/** Let readers list the overflow at this place. Do nothing if the segment was opened to read. */
+void percpu_series_show(struct percpu_segment *s, uint64_t at);
 
-/** Hold the current epoch, unless the process holds one. Returns 0 or -errno. */
-int percpu_epoch_hold(struct percpu_segment *s);
+/** Free the removed series, unless a process is present or a lock cannot be had. */
+void percpu_series_free_removed(struct percpu_segment *s);
 
-/** Hold the current epoch until percpu_epoch_drop(), also if the process holds another one. Returns
- *  0 or -errno. */
-int percpu_epoch_take(struct percpu_segment *s, void **ret);
+/** Be present as long as this process has the segment open: its handles of series stay valid.
+ *  Returns 0 or -errno. */
+int percpu_presence_hold(struct percpu_segment *s);
 
-/** Release an epoch. NULL is fine. */
-void percpu_epoch_drop(void *epoch);
+/** Be present until percpu_presence_drop(); a child of fork is not. Returns 0 or -errno. */
+int percpu_presence_take(struct percpu_segment *s, void **ret);
 
-/** Set *ret to the lowest epoch below limit that a process holds; to limit if there is none; or to
- *  0 if too many locks are held to look at all. Returns 0 or -errno. */
-int percpu_epoch_first(const struct percpu_segment *s, uint64_t limit, uint64_t *ret);
+/** End a presence. NULL is fine. */
+void percpu_presence_drop(void *presence);
 
-/* parameters.c */
-
-/** Parameters of an object. Only the fields are also in its record. */
-struct percpu_parameters {
-	const struct percpu_histogram_options *histogram;
-	const struct percpu_metric_fields *fields;
-	unsigned flags; /* flags of extrema and statistics; the rule of an owned gauge */
-};
-
-/** Check that a metric of that kind can have these parameters. Returns 0, or -errno and why. */
-int percpu_parameters_check(const char *name, unsigned kind, const struct percpu_parameters *p,
-			    struct percpu_reason *why);
-
-/** Write how the parameters of the existing object differ from these. Returns -ECANCELED and why,
- *  or -EEXIST if no difference is found. */
-int percpu_parameters_compare(const struct percpu_declaring *d, const struct percpu_parameters *p);
+/** Write why this process could not be present. The sentence begins with n bytes of name. Returns
+ *  e. */
+int percpu_presence_complain(const char *name, size_t n, int e, struct percpu_reason *why);
 
 /* segment.c */
 
@@ -397,21 +329,31 @@ struct percpu_owners *percpu_segment_owners(struct percpu_segment *s, int *e);
 
 /* generation.c */
 
+/** Take the lock under which objects are reset, of the segment or of one series. The kernel drops it
+ *  if the process is killed. Returns 0, -ETIMEDOUT, or another -errno. */
+int percpu_resets_lock(const struct percpu_segment *s);
+
+void percpu_resets_unlock(const struct percpu_segment *s);
+
 /** With anew set, reset the segment. Otherwise wait for the end of a reset that is going on; if the
  *  resetting process was killed, complete the reset. Returns 0 or -errno. */
 int percpu_generation_complete(struct percpu_segment *s, bool anew);
 
 /* declare.c */
 
-/** Find the object of d->asked, or create it with its record. Set *handle to the one handle that
- *  this process has of the object. Returns 0, or -errno and why. */
-int percpu_segment_open_metric(struct percpu_declaring *d, const struct percpu_parameters *p,
-			       void **handle);
+/** Find the object of the metric, or create it with its record. Set *handle to the one handle that
+ *  this process has of the object, and *at to the place of the record. Returns 0, or -errno and
+ *  why. */
+int percpu_segment_open_metric(struct percpu_segment *s, const struct percpu_asked *m,
+			       void **handle, uint64_t *at, struct percpu_reason *why);
 
-/** Detach a handle of an object of that kind. Do nothing for kinds whose handles take no memory. */
-void percpu_segment_detach(unsigned kind, void *handle);
+/** Declare a metric. ret is the address of a pointer to the object's type; NULL for an info. Returns
+ *  0, or -errno and why. */
+int percpu_segment_declare_metric(struct percpu_segment *s, const struct percpu_metric *m,
+				  unsigned kind, struct percpu_parameters p, void *ret,
+				  struct percpu_reason *why);
 
-/** Detach all handles, also those of removed series. */
+/** Detach all handles. */
 void percpu_segment_detach_all(struct percpu_segment *s);
 
 /* segment_check.c: PERCPU_SEGMENT_DEBUG */
@@ -423,6 +365,10 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name);
 void percpu_segment_check_close(struct percpu_segment *s);
 
 /* family.c */
+
+/** Declare the family of a declaration that was read. Returns 0, or -errno and why. */
+int percpu_segment_declare_family(struct percpu_segment *s, const struct percpu_declaration *d,
+				  struct percpu_family **ret, struct percpu_reason *why);
 
 /** Free the families that this process has declared. */
 void percpu_segment_drop_families(struct percpu_segment *s);

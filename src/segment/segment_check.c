@@ -135,6 +135,6 @@ void percpu_segment_check_close(struct percpu_segment *s)
 		percpu_debug_die("segment \"%s\" is closed twice", s->check->name);
 	if (s->owners != NULL)
 		percpu_owners_unlist(s->owners);
-	percpu_epoch_drop(s->epoch);
+	percpu_presence_drop(s->presence);
 	percpu_region_quarantine(s->region);
 }

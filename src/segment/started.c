@@ -69,35 +69,23 @@ int percpu_segment_started(struct percpu_segment *s, struct percpu_segment_start
 	return 0;
 }
 
-/* Return any kind whose names may end like this one. Only the name and the values matter: records
- * are found by these alone. */
-static unsigned kind_of_name(const struct percpu_metric *m)
-{
-	const char *const name =
-		m != NULL && m->size >= sizeof(*m) && m->name != NULL ? m->name : "";
-	const size_t n = strlen(name);
-
-	return n > 6 && strcmp(name + n - 6, "_total") == 0 ? PERCPU_METRIC_COUNTER :
-	       n > 5 && strcmp(name + n - 5, "_info") == 0  ? PERCPU_METRIC_INFO :
-							      PERCPU_METRIC_GAUGE;
-}
-
 /* Find when the series was declared. Returns 0 or -errno. */
 static int find_declared(struct percpu_segment *s, const struct percpu_record_copy *asked,
 			 struct percpu_segment_time *ret)
 {
 	bool found = false, same = false;
-	int e = 0;
+	int e = percpu_directory_refresh(s);
+	uint64_t changes;
 
 	for (int try = 0; e == 0 && !same && try < MOMENT_TRIES; try++) {
-		e = percpu_reuse_refresh(s);
-		PERCPU_STEP("moment: looked");
+		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
 		percpu_process_lock();
-		found = e == 0 && percpu_series_find(s, asked, false) != NULL;
+		found = percpu_series_find(s, asked) != NULL &&
+			s->copy.head.state == PERCPU_RECORD_IN_USE;
 		*ret = s->copy.head.declared;
-		same = e == 0 && percpu_directory_is_unchanged(s, s->changes);
 		percpu_process_unlock();
-		e = e == -EAGAIN ? 0 : e;
+		PERCPU_STEP("moment: looked");
+		same = percpu_directory_is_unchanged(s, changes);
 	}
 	if (e == 0 && !same)
 		e = -EAGAIN;
@@ -117,7 +105,7 @@ int percpu_segment_series_started(struct percpu_segment *s, const struct percpu_
 		return refuse_null(s);
 	asked = malloc(sizeof(*asked));
 	e = asked == NULL ? percpu_reason_set(&why, -ENOMEM, "no memory for a metric") :
-			    percpu_metric_read(m, NULL, kind_of_name(m), asked, &why);
+			    percpu_metric_read(m, NULL, PERCPU_METRIC_GAUGE, asked, &why);
 	if (e == 0) {
 		e = find_declared(s, asked, &t);
 		if (e != 0)

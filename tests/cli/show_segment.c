@@ -9,6 +9,8 @@
 
 #include <percpu/percpu.h>
 
+#include "../declared.h"
+
 #define HELP "A \"help\" text,\nwith a back\\slash and \303\274."
 
 struct lookups {
@@ -146,12 +148,12 @@ static void overflow(void)
 					    .label_names = labels,
 					    .labels = 1 };
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &sent,
+					      OF_METRIC(sent),
 					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_family *f;
 	struct percpu_counter *c;
 
-	must(percpu_segment_family(segment, &d, 1, &f), "family");
+	must(family_with_cap(segment, &d, 1, &f), "family");
 	for (int i = 0; i < 3; i++) {
 		must(percpu_family_counter(f, &users[i], &c), users[i]);
 		percpu_counter_add(c, 10 + i);

@@ -19,6 +19,7 @@
 #include <percpu/ring.h>
 #include <percpu/rwlock.h>
 #include <percpu/sfbuf.h>
+#include <percpu/timer.h>
 #include <percpu/variable.h>
 #include <percpu/wbuf.h>
 #include <percpu/xio.h>
@@ -394,14 +395,20 @@ AT(percpu_segment_start, boottime, 16, 16, 16);
 AT(percpu_segment_start, age, 24, 24, 24);
 AT(percpu_segment_start, this_boot, 32, 32, 32);
 
-SIZE(percpu_declaration, 48, 28, 28);
+SIZE(percpu_declaration, 96, 52, 52);
 AT(percpu_declaration, size, 0, 0, 0);
-AT(percpu_declaration, metric, 8, 4, 4);
-AT(percpu_declaration, kind, 16, 8, 8);
-AT(percpu_declaration, flags, 20, 12, 12);
-AT(percpu_declaration, histogram, 24, 16, 16);
-AT(percpu_declaration, ret, 32, 20, 20);
-AT(percpu_declaration, fields, 40, 24, 24);
+AT(percpu_declaration, name, 8, 4, 4);
+AT(percpu_declaration, help, 16, 8, 8);
+AT(percpu_declaration, unit, 24, 12, 12);
+AT(percpu_declaration, label_names, 32, 16, 16);
+AT(percpu_declaration, label_values, 40, 20, 20);
+AT(percpu_declaration, labels, 48, 24, 24);
+AT(percpu_declaration, kind, 56, 28, 28);
+AT(percpu_declaration, flags, 60, 32, 32);
+AT(percpu_declaration, cap, 64, 36, 36);
+AT(percpu_declaration, histogram, 72, 40, 40);
+AT(percpu_declaration, fields, 80, 44, 44);
+AT(percpu_declaration, ret, 88, 48, 48);
 
 SIZE(percpu_reader_info, 40, 40, 40);
 AT(percpu_reader_info, generation, 0, 0, 0);
@@ -412,7 +419,7 @@ AT(percpu_reader_info, consistent, 28, 28, 28);
 AT(percpu_reader_info, pending, 32, 32, 32);
 AT(percpu_reader_info, missing, 36, 36, 36);
 
-SIZE(percpu_reader_series, 96, 72, 68);
+SIZE(percpu_reader_series, 104, 80, 76);
 AT(percpu_reader_series, name, 0, 0, 0);
 AT(percpu_reader_series, help, 8, 4, 4);
 AT(percpu_reader_series, unit, 16, 8, 8);
@@ -428,6 +435,7 @@ AT(percpu_reader_series, cap, 72, 44, 44);
 AT(percpu_reader_series, removed, 76, 48, 48);
 AT(percpu_reader_series, since, 80, 56, 52);
 AT(percpu_reader_series, overflows, 88, 64, 60);
+AT(percpu_reader_series, invalid, 96, 72, 68);
 
 SIZE(percpu_owned_value, 40, 40, 40);
 AT(percpu_owned_value, id, 0, 0, 0);
@@ -489,16 +497,21 @@ AT(percpu_approx, reach, 48, 24, 24);
 AT(percpu_approx, span, 56, 32, 32);
 AT(percpu_approx, slack, 64, 40, 40);
 
-SIZE(percpu_histogram_options, 48, 40, 40);
+SIZE(percpu_timer, 8, 8, 8);
+AT(percpu_timer, start, 0, 0, 0);
+
+SIZE(percpu_histogram_options, 64, 48, 48);
 AT(percpu_histogram_options, size, 0, 0, 0);
 AT(percpu_histogram_options, n, 8, 4, 4);
 AT(percpu_histogram_options, min, 16, 8, 8);
 AT(percpu_histogram_options, max, 24, 16, 16);
 AT(percpu_histogram_options, ticks_per_unit, 32, 24, 24);
 AT(percpu_histogram_options, buckets_per_octave, 40, 32, 32);
-AT(percpu_histogram_options, reserved, 44, 36, 36);
+AT(percpu_histogram_options, flags, 44, 36, 36);
+AT(percpu_histogram_options, bounds, 48, 40, 40);
+AT(percpu_histogram_options, bounds_n, 56, 44, 44);
 
-SIZE(percpu_histogram, 632, 608, 604);
+SIZE(percpu_histogram, 664, 624, 620);
 AT(percpu_histogram, block, 0, 0, 0);
 AT(percpu_histogram, record, 40, 20, 20);
 AT(percpu_histogram, n, 48, 24, 24);
@@ -513,13 +526,17 @@ AT(percpu_histogram, high, 108, 84, 80);
 AT(percpu_histogram, schema, 112, 88, 84);
 AT(percpu_histogram, shift, 116, 92, 88);
 AT(percpu_histogram, table, 120, 96, 92);
+AT(percpu_histogram, own, 632, 608, 604);
+AT(percpu_histogram, half, 640, 612, 608);
+AT(percpu_histogram, bounds_n, 648, 616, 612);
+AT(percpu_histogram, bounds, 656, 620, 616);
 
 SIZE(percpu_histogram_bucket, 24, 24, 24);
 AT(percpu_histogram_bucket, count, 0, 0, 0);
 AT(percpu_histogram_bucket, ticks, 8, 8, 8);
 AT(percpu_histogram_bucket, sum, 16, 16, 16);
 
-SIZE(percpu_histogram_snapshot, 48, 48, 48);
+SIZE(percpu_histogram_snapshot, 56, 56, 52);
 AT(percpu_histogram_snapshot, schema, 0, 0, 0);
 AT(percpu_histogram_snapshot, low, 4, 4, 4);
 AT(percpu_histogram_snapshot, high, 8, 8, 8);
@@ -528,7 +545,8 @@ AT(percpu_histogram_snapshot, ticks_per_unit, 16, 16, 16);
 AT(percpu_histogram_snapshot, count, 24, 24, 24);
 AT(percpu_histogram_snapshot, sum, 32, 32, 32);
 AT(percpu_histogram_snapshot, refused, 40, 40, 40);
-AT(percpu_histogram_snapshot, bucket, 48, 48, 48);
+AT(percpu_histogram_snapshot, bounds, 48, 48, 48);
+AT(percpu_histogram_snapshot, bucket, 56, 56, 52);
 
 SIZE(percpu_histogram_quantile, 24, 24, 24);
 AT(percpu_histogram_quantile, value, 0, 0, 0);

@@ -36,7 +36,7 @@ macros()
 	done >names.h
 	{
 		# The C library's headers come first.
-		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint sys/types
+		printf '#include <%s.h>\n' errno pthread stdbool stddef stdint stdio sys/types
 		cat names.h
 		for header in "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h; do
 			# Their names are those of FreeBSD's sf_buf.h, and of counter.h.

@@ -84,7 +84,25 @@ static uint64_t owned_keys[2];	/* of the gauges: integers; doubles, the most rec
 static uint64_t owned_block[2]; /* keys in the gauges' control blocks */
 
 static uint64_t group_key;
-static uint64_t approx_key; /* there is no root left for it */
+static uint64_t approx_key;  /* there is no root left for it */
+static uint64_t bounded_key; /* nor for a histogram with own bounds */
+
+#define BOUNDED 5			    /* bounds */
+#define BOUNDED_BYTES (64 + 7 * 16 + 5 * 8) /* control, cells, bounds */
+
+static void make_bounded(struct percpu_region *r)
+{
+	static const double bounds[BOUNDED] = { -1, 0, 0.29, 3, 1e9 };
+	const struct percpu_histogram_options o = {
+		.size = sizeof(o), .ticks_per_unit = 100, .bounds = bounds, .bounds_n = BOUNDED
+	};
+	struct percpu_histogram *h = NULL;
+
+	must(percpu_histogram_create_in(r, &o, &h) == 0, "own bounds");
+	percpu_histogram_record(h, 1);
+	bounded_key = percpu_histogram_key(h);
+	percpu_histogram_detach(h);
+}
 
 /* Make a sum whose lanes are closed, because it has reached a limit. */
 static void make_approx(struct percpu_region *r)
@@ -197,6 +215,7 @@ static void make_good_file(void)
 	must(percpu_histogram_open(r, HISTOGRAM_ROOT, &histogram, &h) == 0, "a histogram");
 	make_approx(r);
 	make_group(r);
+	make_bounded(r);
 	percpu_histogram_record(h, 1);
 	percpu_histogram_detach(h);
 	must(percpu_rate_open(r, RATE_ROOT, N, 1000, &rate) == 0, "a rate");
@@ -300,8 +319,10 @@ static size_t place_of(const struct patch *p)
 	case CONTROL:
 		at = control_at(2) + words % sizeof(struct percpu_stats_control);
 		break;
-	case WHOLE_CONTROL: /* or the rate's */
-		at = p->unused % 4 == 3 ?
+	case WHOLE_CONTROL: /* or the rate's; or a histogram with its bounds */
+		at = p->unused % 4 == 2 ?
+			     offset_of(bounded_key) + words % BOUNDED_BYTES :
+		     p->unused % 4 == 3 ?
 			     control_at(RATE_ROOT) + words % sizeof(struct percpu_rate_control) :
 			     control_at(3) + words % sizeof(struct percpu_stats_control);
 		break;
@@ -760,6 +781,7 @@ static void use_region(const struct input *in)
 		use_rate(r, in, key);
 		use_cells(r, in, key, n);
 	}
+	use_histogram(r, in, bounded_key);
 	use_approx(r, in, approx_key);
 	use_group(r, in);
 	if (in->writable & 1 && (in->actions & 0x40) != 0)

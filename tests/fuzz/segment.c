@@ -18,6 +18,8 @@
 
 #include <percpu/percpu.h>
 
+#include "../declared.h"
+
 #include "region_file.h"
 #include "segment/segment.h"
 
@@ -99,7 +101,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 
 static size_t control, block; /* offsets in the file */
 
-/* Find or make a few series of a family, remove one, and release. */
+/* Find or make a few series of a family, remove some, and find these again. */
 static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 {
 	static const char *const labels[] = { "a" };
@@ -107,13 +109,13 @@ static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 		.size = sizeof(m), .name = "family_total", .label_names = labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	const char *const values[] = { "one", "two and longer", "three", "four" };
 	struct percpu_family *f;
 	struct percpu_counter *c;
 
-	if (percpu_segment_family(s, &d, 3, &f) != 0) {
+	if (family_with_cap(s, &d, 3, &f) != 0) {
 		refused++;
 		return;
 	}
@@ -128,10 +130,13 @@ static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 		refused += percpu_counter_fetch(c) == 0;
 		if (i % 3 == 1) {
 			refused += percpu_family_remove(f, &values[(r + i) % 4]) != 0;
-			refused += percpu_segment_release_removed(s) != 0;
+			refused += percpu_family_counter(f, &values[(r + i) % 4], &c) != 0;
 		}
 	}
+	if (writes)
+		refused += percpu_family_add(f, &values[r % 4], 1) != 0;
 	refused += percpu_family_overflows(f) != 0;
+	refused += percpu_family_invalid(f) != 0;
 }
 
 /* Return where the file has the bytes of the bias lane with this key, of kind 0. */
@@ -248,14 +253,13 @@ static void leave_state(uint64_t r)
 
 	memcpy(&c, good + control, offsetof(struct percpu_segment_control, block));
 	c.changes += odd;
-	c.removals += odd == 0 ? 0 : number - 2;
 	c.generation += anew % 2;
 	c.completed += anew / 2;
 	store(at + offsetof(struct percpu_segment_record, state), &state, sizeof(state));
 	if (r >> 16 & 1)
 		store(at + offsetof(struct percpu_segment_record, key), &none, sizeof(none));
 	if (r >> 17 & 1)
-		store(at + offsetof(struct percpu_segment_record, removal), &number,
+		store(at + offsetof(struct percpu_segment_record, invalid), &number,
 		      sizeof(number));
 	store(control, &c, offsetof(struct percpu_segment_control, block));
 }

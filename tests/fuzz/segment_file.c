@@ -13,6 +13,8 @@
 
 #include <percpu/percpu.h>
 
+#include "../declared.h"
+
 #include "fuzz.h"
 
 #include "segment/segment.h"
@@ -158,20 +160,19 @@ static void count_in_family(struct percpu_segment *s)
 					 .label_names = labels,
 					 .labels = 1 };
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_counter *c = NULL;
 	struct percpu_family *f = NULL;
 
-	must(percpu_segment_family(s, &d, 2, &f) == 0, percpu_error());
+	must(family_with_cap(s, &d, 2, &f) == 0, percpu_error());
 	for (size_t i = 0; i < 3; i++) {
 		must(percpu_family_counter(f, &values[i], &c) == 0, "a series of a family");
 		percpu_counter_add(c, 3);
 	}
 }
 
-/* Make a family with removed series: one still takes room, and another one's place has a new
- * series. */
+/* Make a family with removed series, of which one was found again. */
 static void come_and_go(struct percpu_segment *s)
 {
 	static const char *const labels[] = { "user" };
@@ -180,19 +181,19 @@ static void come_and_go(struct percpu_segment *s)
 		.size = sizeof(m), .name = "churn_total", .label_names = labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_counter *c = NULL;
 	struct percpu_family *f = NULL;
 
-	must(percpu_segment_family(s, &d, 3, &f) == 0, percpu_error());
+	must(family_with_cap(s, &d, 3, &f) == 0, percpu_error());
 	for (size_t i = 0; i < 4; i++) {
 		must(percpu_family_counter(f, &values[i], &c) == 0, "a series that goes");
 		percpu_counter_add(c, (int64_t)i + 1);
 		if (i % 2 == 0)
 			must(percpu_family_remove(f, &values[i]) == 0, "a removal");
-		if (i < 2)
-			must(percpu_segment_release_removed(s) == 0, "to release removed series");
+		if (i == 1)
+			must(percpu_family_add(f, &values[0], 3) == 0, "a series that comes back");
 	}
 }
 
@@ -381,15 +382,15 @@ static void change_state(const struct damage *d)
 {
 	const size_t at = record[d->index % records].at;
 	const uint16_t state = (uint16_t)(d->value % (PERCPU_RECORD_FAMILY + 2));
-	const uint64_t removal = d->value >> 8 & 15, none = 0;
+	const uint64_t invalid = d->value >> 8 & 15, none = 0;
 	uint64_t changes = good_word(control + offsetof(struct percpu_segment_control, changes));
 
 	write_at(at + offsetof(struct percpu_segment_record, state), &state, sizeof(state));
 	if (d->lane & 1)
 		write_at(at + offsetof(struct percpu_segment_record, key), &none, sizeof(none));
 	if (d->lane & 2)
-		write_at(at + offsetof(struct percpu_segment_record, removal), &removal,
-			 sizeof(removal));
+		write_at(at + offsetof(struct percpu_segment_record, invalid), &invalid,
+			 sizeof(invalid));
 	changes += d->lane >> 2 & 3; /* odd: it is being rewritten */
 	write_at(control + offsetof(struct percpu_segment_control, changes), &changes,
 		 sizeof(changes));

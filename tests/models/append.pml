@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * append.pml - a segment's append against readers (src/segment/record_anchor.c, directory.c,
- * reader_copy.c, src/memory/block.c, root.c).
+ * append.pml - a segment's append against readers (src/segment/declare.c, directory.c, reader_copy.c,
+ * src/memory/block.c, root.c).
  *
  * What is published, the end and the key, is stored with release and loaded with acquire, or
  * exchanged. All that is read in front of that is read in the order of the program. So the model
@@ -15,8 +15,7 @@
  * Bounds: two processes that declare one metric, killed at any step; one that declares it after
  * them; a reader that copies the file. Records of two words; room for two records and three
  * objects.
- * Not here: records that are rewritten (their number, which is odd meanwhile); blocks that are
- * made; a full file.
+ * Not here: records that are removed; blocks that are made; a full file.
  *
  * Bug BUG_END_FIRST: the end is moved before the record is written
  * Bug BUG_KEY_FIRST: the key is stored before the object is complete
@@ -68,8 +67,7 @@ inline unlock_allocator()
 	lock = NONE
 }
 
-/* src/segment/directory.c: percpu_directory_refresh(), walk_on() src/segment/record_anchor.c:
- * look_up_metric() */
+/* src/segment/directory.c: percpu_directory_refresh(), walk_on(), find_record() */
 inline look_up()
 {
 	at = 0;
@@ -84,26 +82,27 @@ inline look_up()
 	od
 }
 
-/* src/segment/record_anchor.c: write_record(), choose_record_callback() */
-inline choose_record_callback(me)
+/* src/segment/declare.c: add_locked(), append_record() */
+inline add_record(me)
 {
 #ifndef BUG_NO_LOOK
 	look_up();
 #else
 	at = end;
 #endif
-	moves = false;
 	if
 	:: found
 	:: else ->
 		at = end;
-		moves = true;
 #ifdef BUG_END_FIRST
 		end = at + 1;
 #endif
 		first[at] = 1;
 		second[at] = 1;
-		key[at] = NONE
+		key[at] = NONE;
+#ifndef BUG_END_FIRST
+		end = at + 1
+#endif
 	fi
 }
 
@@ -124,30 +123,31 @@ inline allocate()
 	used[object] = true
 }
 
-/* src/memory/block.c: create_at(), start_block(), anchor_key() src/segment/record_anchor.c:
- * announce_record_callback(), percpu_directory_anchor() */
+/* src/segment/declare.c: find_record_of(), percpu_segment_open_metric() src/memory/block.c:
+ * percpu_block_open_at(), create_at(), start_block(), anchor_key() */
 inline declare(me)
 {
 	look_up();
 	if
-	:: found && key[at] != NONE -> assert(complete[key[at]])
+	:: found
 	:: else ->
 		lock_allocator(me);
-		choose_record_callback(me);
+		add_record(me);
+		unlock_allocator()
+	fi;
+	if
+	:: key[at] != NONE -> assert(complete[key[at]])
+	:: else ->
+		lock_allocator(me);
 		if
 		:: key[at] != NONE
 		:: else ->
 			allocate();
 #ifdef BUG_KEY_FIRST
-			end = (moves -> at + 1 : end);
 			key[at] = object;
 			complete[object] = true;
 #else
 			complete[object] = true;
-			if
-			:: moves -> end = at + 1
-			:: else
-			fi;
 			key[at] = object;
 #endif
 		fi;
@@ -160,12 +160,12 @@ inline declare(me)
 proctype process(byte me)
 {
 	byte at, last, object;
-	bool found, moves;
+	bool found;
 
 	{
 		declare(me)
 	} unless { dead[me] };
-	atomic { at = 0; last = 0; object = 0; found = false; moves = false; ended++ }
+	atomic { at = 0; last = 0; object = 0; found = false; ended++ }
 }
 
 /* src/segment/reader_copy.c: percpu_reader_copy_directory(), percpu_reader_copy_control(), copy_block(),
@@ -215,7 +215,7 @@ proctype killer(byte me)
 init
 {
 	byte at, last, object;
-	bool found, moves;
+	bool found;
 
 	atomic {
 		run process(1);

@@ -10,6 +10,7 @@
 
 #include <percpu/calls.h>
 #include <percpu/rate.h>
+#include <percpu/timer.h>
 
 #include "../support.h"
 #include "memory/memory.h"
@@ -21,6 +22,7 @@ static struct percpu_fcounter_array *farray;
 static struct percpu_gauge *gauge;
 static struct percpu_fgauge *fgauge;
 static struct percpu_histogram *histogram, *tick_histogram;
+static struct percpu_histogram *times, *tick_times; /* of timers */
 static struct percpu_histogram_snapshot *seen, *seen_ticks;
 static struct percpu_extrema *extrema, *fextrema;
 static struct percpu_rate *rate, *fresh_rate, *full_rate;
@@ -47,8 +49,10 @@ void stepping_make_values(struct percpu_region *r, unsigned cpu)
 	assert_int_equal(percpu_rate_create_in(r, PERCPU_RATE_MAX, PERCPU_RATE_MAX, &fresh_rate),
 			 0);
 	assert_int_equal(percpu_rate_create_in(r, 1, PERCPU_RATE_MAX, &full_rate), 0);
+	assert_int_equal(percpu_histogram_create_in(r, &o, &times), 0);
 	o.ticks_per_unit = 1;
 	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_histogram), 0);
+	assert_int_equal(percpu_histogram_create_in(r, &o, &tick_times), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(histogram, &seen), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(tick_histogram, &seen_ticks), 0);
 	make_approx(r, 0, &approx);
@@ -204,6 +208,28 @@ static struct model_result run_record_ticks_at(const struct model_case *c)
 	(void)c;
 	percpu_histogram_record_ticks_at_call(tick_histogram, 0, 3);
 	return done;
+}
+
+static struct model_result run_timer(const struct model_case *c)
+{
+	(void)c;
+	percpu_timer_record((struct percpu_timer){ 0 }, times);
+	return done;
+}
+
+static struct model_result run_tick_timer(const struct model_case *c)
+{
+	(void)c;
+	percpu_timer_record((struct percpu_timer){ 0 }, tick_times);
+	return done;
+}
+
+/* Return the count of times; or INT64_MIN, which is in no model, if the sum does not match it. */
+static int64_t read_times(const struct percpu_histogram *h, struct percpu_histogram_snapshot *s)
+{
+	return percpu_histogram_fetch(h, 0, s) == 0 && (s->sum > 0) == (s->count > 0) ?
+		       (int64_t)s->count :
+		       INT64_MIN;
 }
 
 /* Return the count; or INT64_MIN, which is in no model, if an observation is not 3. */
@@ -365,6 +391,10 @@ static bool read_sum(const struct stepping_operation *o, int64_t *ret)
 		*ret = read_histogram(histogram, seen);
 	else if (o->run == run_record_ticks || o->run == run_record_ticks_at)
 		*ret = read_histogram(tick_histogram, seen_ticks);
+	else if (o->run == run_timer)
+		*ret = read_times(times, seen);
+	else if (o->run == run_tick_timer)
+		*ret = read_times(tick_times, seen_ticks);
 	else
 		return false;
 	return true;
@@ -427,6 +457,8 @@ const struct stepping_operation stepping_values[] = {
 	{ "histogram of an array", MEMORY_SUMS, MODEL_COUNT, run_record_at },
 	{ "histogram of ticks", MEMORY_SUMS, MODEL_COUNT, run_record_ticks },
 	{ "histogram of ticks of an array", MEMORY_SUMS, MODEL_COUNT, run_record_ticks_at },
+	{ "timer", MEMORY_SUMS, MODEL_COUNT, run_timer },
+	{ "timer of ticks", MEMORY_SUMS, MODEL_COUNT, run_tick_timer },
 	{ "extrema, observe", MEMORY_SUMS, MODEL_OBSERVE, run_extrema },
 	{ "extrema, called", MEMORY_SUMS, MODEL_OBSERVE, run_extrema_call },
 	{ "extrema of doubles", MEMORY_SUMS, MODEL_OBSERVE, run_fextrema },

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../declared.h"
 #include "../support.h"
 #include "root_file.h"
 
@@ -44,9 +45,9 @@ int declare_family(struct percpu_segment *s, const char *name, unsigned kind, si
 					 .help = "What is counted.",
 					 .label_names = labels,
 					 .labels = 1 };
-	const struct percpu_declaration d = { .size = sizeof(d), .metric = &m, .kind = kind };
+	const struct percpu_declaration d = { .size = sizeof(d), OF_METRIC(m), .kind = kind };
 
-	return percpu_segment_family(s, &d, cap, ret);
+	return family_with_cap(s, &d, cap, ret);
 }
 
 struct percpu_family *family_of(struct percpu_segment *s, size_t cap)

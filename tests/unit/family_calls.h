@@ -5,6 +5,8 @@
 
 #include <percpu/family.h>
 
+#include "../declared.h"
+
 #include "segments.h"
 
 /** A segment of the file of root_file.h, opened twice: by two processes, as it were. Before and after a
@@ -16,7 +18,7 @@ int close_both(void **state);
 /** Open the segment at the path. Asserts that it can be. */
 struct percpu_segment *open_family_file(const char *path, unsigned flags);
 
-/** Declare a family with the label "a". Returns as percpu_segment_family(). */
+/** Declare a family with the label "a". Returns as family_with_cap(). */
 int declare_family(struct percpu_segment *s, const char *name, unsigned kind, size_t cap,
 		   struct percpu_family **ret);
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "declared.h"
 #include "support.h"
 #include "memory/memory.h"
 #include "../segments.h"
@@ -45,9 +46,10 @@ int kept_declare(struct percpu_segment *s, struct kept_metrics *m)
 
 static struct percpu_declaration row(const struct percpu_metric *m, unsigned kind, void *ret)
 {
-	return (struct percpu_declaration){
-		.size = sizeof(struct percpu_declaration), .metric = m, .kind = kind, .ret = ret
-	};
+	return (struct percpu_declaration){ .size = sizeof(struct percpu_declaration),
+					    OF_METRIC(*m),
+					    .kind = kind,
+					    .ret = { .counter = (void *)ret } };
 }
 
 int kept_declare_table(struct percpu_segment *s, struct kept_metrics *m)

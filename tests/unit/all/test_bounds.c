@@ -29,6 +29,7 @@
 #include <percpu/xio.h>
 #include <percpu/zone.h>
 
+#include "declared.h"
 #include "support.h"
 
 #include "segment/segment.h"
@@ -449,6 +450,45 @@ static int many_histograms(int64_t n)
 						    .buckets_per_octave = 1 });
 }
 
+static int own_bounds(int64_t n)
+{
+	double bounds[PERCPU_HISTOGRAM_MAX_BOUNDS + 1];
+
+	for (int i = 0; i <= PERCPU_HISTOGRAM_MAX_BOUNDS; i++)
+		bounds[i] = i;
+	return histogram_of(
+		&(struct percpu_histogram_options){ .size = sizeof(struct percpu_histogram_options),
+						    .bounds = bounds,
+						    .bounds_n = (size_t)n });
+}
+
+static int own_bound(int64_t side)
+{
+	const double bound = beside(0x1p960, side);
+
+	return histogram_of(&(struct percpu_histogram_options){
+		.size = sizeof(struct percpu_histogram_options), .bounds = &bound, .bounds_n = 1 });
+}
+
+static int own_bound_below(int64_t side)
+{
+	const double bound = -beside(0x1p960, side);
+
+	return histogram_of(&(struct percpu_histogram_options){
+		.size = sizeof(struct percpu_histogram_options), .bounds = &bound, .bounds_n = 1 });
+}
+
+static int own_tick_bound(int64_t ticks)
+{
+	const double bound = (double)ticks;
+
+	return histogram_of(
+		&(struct percpu_histogram_options){ .size = sizeof(struct percpu_histogram_options),
+						    .ticks_per_unit = 1,
+						    .bounds = &bound,
+						    .bounds_n = 1 });
+}
+
 static int refused_of(struct percpu_histogram *h)
 {
 	struct percpu_histogram_snapshot *s;
@@ -461,6 +501,17 @@ static int refused_of(struct percpu_histogram *h)
 	percpu_histogram_snapshot_destroy(s);
 	percpu_histogram_destroy(h);
 	return e;
+}
+
+static int record_negative(int64_t side)
+{
+	const double bound = 0;
+	struct percpu_histogram_options o = { .size = sizeof(o), .bounds = &bound, .bounds_n = 1 };
+	struct percpu_histogram *h;
+
+	assert_int_equal(percpu_histogram_create(&o, &h), 0);
+	percpu_histogram_record(h, -beside(0x1p960, side));
+	return refused_of(h);
 }
 
 static int record_value(int64_t side)
@@ -1061,7 +1112,7 @@ static int xio_page(int64_t page)
 
 /* Segments. */
 
-static char text[1100];
+static char text[4200];
 
 /* Return a text of n bytes with that end. */
 static const char *text_of(int64_t n, const char *end)
@@ -1113,6 +1164,37 @@ static int label_value(int64_t n)
 		.name = "value_info", .label_names = &name, .label_values = &value, .labels = 1 });
 }
 
+static int unit_text(int64_t n)
+{
+	return info((struct percpu_metric){ .name = new_name("_info"), .unit = text_of(n, "") });
+}
+
+/* The values of 64 labels, of n bytes in all with their lengths, and the name of one byte. */
+static int texts_of_record(int64_t n)
+{
+	static char text[64][4], value[64][1100];
+	static const char *names[64], *values[64];
+	static char name = 'A';
+	const char metric[] = { name++, '\0' };
+	size_t left = (size_t)n - 1;
+
+	for (size_t i = 0; i < 64; i++) {
+		(void)snprintf(text[i], sizeof(text[i]), "%02zu", i);
+		names[i] = text[i];
+		left -= 2 + 2 + 2;
+	}
+	for (size_t i = 0; i < 64; i++) {
+		const size_t of_this = left / (64 - i);
+
+		memset(value[i], 'v', of_this);
+		value[i][of_this] = '\0';
+		values[i] = value[i];
+		left -= of_this;
+	}
+	return info((struct percpu_metric){
+		.name = metric, .label_names = names, .label_values = values, .labels = 64 });
+}
+
 static int label_name(int64_t n)
 {
 	const char *const name = text_of(n, ""), *const value = "v";
@@ -1125,9 +1207,13 @@ static int label_name(int64_t n)
 
 static int labels(int64_t n)
 {
-	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i",
-					     "j", "k", "l", "m", "n", "o", "p", "q" };
+	static char text[66][4];
+	static const char *names[66];
 
+	for (size_t i = 0; i < 66; i++) {
+		(void)snprintf(text[i], sizeof(text[i]), "l%zu", i);
+		names[i] = text[i];
+	}
 	return info((struct percpu_metric){ .name = new_name("_info"),
 					    .label_names = names,
 					    .label_values = names,
@@ -1179,10 +1265,10 @@ static int family_of(const char *name, size_t cap, struct percpu_family **ret)
 		.size = sizeof(m), .name = name, .label_names = family_labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 
-	return percpu_segment_family(segment, &d, cap, ret);
+	return family_with_cap(segment, &d, cap, ret);
 }
 
 static int family_cap(int64_t cap)
@@ -1198,8 +1284,43 @@ static int family_value(int64_t n)
 	struct percpu_counter *c;
 	struct percpu_family *f;
 
+	uint64_t invalid;
+
 	assert_int_equal(family_of("y_total", 9, &f), 0);
-	return percpu_family_counter(f, &value, &c);
+	invalid = percpu_family_invalid(f);
+	assert_int_equal(percpu_family_counter(f, &value, &c), 0);
+	return percpu_family_invalid(f) != invalid ? -ERANGE : 0;
+}
+
+/* The same in a segment that was opened to read, which has no such series. */
+static int family_value_read(int64_t n)
+{
+	const char *const value = text_of(n, "");
+	struct percpu_segment *kept = segment, *to_read;
+	struct percpu_counter *c;
+	struct percpu_family *f;
+	int e;
+
+	assert_int_equal(family_of("x_total", 9, &f), 0);
+	assert_int_equal(percpu_segment_open(test_path("segment"), 0, NULL, &to_read), 0);
+	segment = to_read;
+	e = family_of("x_total", 9, &f);
+	segment = kept;
+	assert_int_equal(e, 0);
+	e = percpu_family_counter(f, &value, &c);
+	percpu_segment_close(to_read);
+	return e == -EROFS ? 0 : e;
+}
+
+static int family_value_removed(int64_t n)
+{
+	const char *const value = text_of(n, "");
+	struct percpu_family *f;
+	int e;
+
+	assert_int_equal(family_of("y_total", 9, &f), 0);
+	e = percpu_family_remove(f, &value);
+	return e == -ENOENT ? 0 : e;
 }
 
 /* Two series are counted apart, and one more counts in the overflow. */
@@ -1411,6 +1532,16 @@ static const struct bound bounds[] = {
 	  AROUND(32, -EINVAL, 0, -EINVAL) },
 	{ "histogram.h", "1, 2, 4, 8, 16 or 32: schemas 0 to 5", histogram_octave, "buckets",
 	  OF(16, 32, 64, 0, 0, -EINVAL) },
+	{ "histogram.h", "only those of -2^960 or less are", record_negative, "ulps",
+	  AROUND(0, 0, -ERANGE, -ERANGE) },
+	{ "histogram.h", "#define PERCPU_HISTOGRAM_MAX_BOUNDS", own_bounds, "bounds",
+	  AROUND(PERCPU_HISTOGRAM_MAX_BOUNDS, 0, 0, -EINVAL) },
+	{ "histogram.h", "an own bound is 2^960 or above", own_bound, "ulps",
+	  AROUND(0, 0, -ERANGE, -ERANGE) },
+	{ "histogram.h", "or -2^960 or below", own_bound_below, "ulps",
+	  AROUND(0, 0, -ERANGE, -ERANGE) },
+	{ "histogram.h", "or more than 2^53 - 2 ticks", own_tick_bound, "ticks",
+	  AROUND((INT64_C(1) << 53) - 2, 0, 0, -ERANGE) },
 	{ "histogram.h", "more than fits into a lane", histograms_in_lane, "n",
 	  AROUND(16, 0, 0, -EINVAL) },
 	{ "histogram.h", "more than fits into a lane", many_histograms, "n",
@@ -1565,20 +1696,30 @@ static const struct bound bounds[] = {
 
 	{ "segment.h", "-ENAMETOOLONG such a name of more than 200 characters", name_of_segment,
 	  "characters", AROUND(200, 0, 0, -ENAMETOOLONG) },
-	{ "segment.h", "[a-zA-Z_][a-zA-Z0-9_]*, up to 255 bytes", metric_name, "bytes",
+	{ "segment.h", "UTF-8, 1 to 255 bytes", metric_name, "bytes",
 	  AROUND(255, 0, 0, -ENAMETOOLONG) },
-	{ "segment.h", "-ENAMETOOLONG a name, a label or a help text is too long", label_name,
-	  "bytes", AROUND(255, 0, 0, -ENAMETOOLONG) },
+	{ "segment.h", "-ENAMETOOLONG a name, a unit, a label or a help text is too long",
+	  label_name, "bytes", AROUND(255, 0, 0, -ENAMETOOLONG) },
 	{ "segment.h", "#define PERCPU_METRIC_NAME", series_started, "bytes",
 	  AROUND(PERCPU_METRIC_NAME, 0, 0, -ENAMETOOLONG) },
 	{ "segment.h", "UTF-8, up to 1023 bytes", metric_help, "bytes",
 	  AROUND(1023, 0, 0, -ENAMETOOLONG) },
 	{ "segment.h", "#define PERCPU_METRIC_HELP", metric_help, "bytes",
 	  AROUND(PERCPU_METRIC_HELP, 0, 0, -ENAMETOOLONG) },
-	{ "segment.h", "UTF-8, up to 255 bytes each", label_value, "bytes",
+	{ "segment.h", "UTF-8, up to 4096 bytes each", label_value, "bytes",
+	  AROUND(4096, 0, 0, -ENAMETOOLONG) },
+	{ "segment.h", "#define PERCPU_METRIC_VALUE", label_value, "bytes",
+	  AROUND(PERCPU_METRIC_VALUE, 0, 0, -ENAMETOOLONG) },
+	{ "segment.h", "UTF-8, up to 255 bytes", unit_text, "bytes",
 	  AROUND(255, 0, 0, -ENAMETOOLONG) },
-	{ "segment.h", "how many, up to 16; 0: none", labels, "labels", AROUND(16, 0, 0, -E2BIG) },
-	{ "segment.h", "-E2BIG too many labels", labels, "labels", AROUND(16, 0, 0, -E2BIG) },
+	{ "segment.h", "UTF-8, 1 to 255 bytes each", label_name, "bytes",
+	  AROUND(255, 0, 0, -ENAMETOOLONG) },
+	{ "segment.h", "UTF-8, 1 to 255 bytes each", label_name, "bytes",
+	  AROUND(1, -EINVAL, 0, 0) },
+	{ "segment.h", "how many, up to 64; 0: none", labels, "labels", AROUND(64, 0, 0, -E2BIG) },
+	{ "segment.h", "-E2BIG too many labels", labels, "labels", AROUND(64, 0, 0, -E2BIG) },
+	{ "segment.h", "or all texts together have more than 65 456 bytes", texts_of_record,
+	  "bytes", AROUND(65456, 0, 0, -E2BIG) },
 	{ "segment.h", "#define PERCPU_METRIC_LABELS", labels, "labels",
 	  AROUND(PERCPU_METRIC_LABELS, 0, 0, -E2BIG) },
 	{ "segment.h", "UTF-8, 1 to 255 bytes each, no two the same", field_name, "bytes",
@@ -1594,9 +1735,13 @@ static const struct bound bounds[] = {
 	  AROUND(1, -EINVAL, 0, 0) },
 	{ "family.h", "#define PERCPU_FAMILY_CAP", family_cap, "cap",
 	  AROUND(1000000, 0, 0, -EINVAL) },
-	{ "family.h", "-ENAMETOOLONG, -EILSEQ a value has more than 255 bytes", family_value,
-	  "bytes", AROUND(255, 0, 0, -ENAMETOOLONG) },
-	{ "family.h", "It has at most cap series", family_series, "series",
+	{ "family.h", "a value has more than 4096 bytes", family_value, "bytes",
+	  AROUND(4096, 0, 0, -ERANGE) },
+	{ "family.h", "-ENAMETOOLONG, -EILSEQ the segment was opened to read", family_value_read,
+	  "bytes", AROUND(4096, 0, 0, -ENAMETOOLONG) },
+	{ "family.h", "-ENAMETOOLONG, -EILSEQ, -EBADMSG", family_value_removed, "bytes",
+	  AROUND(4096, 0, 0, -ENAMETOOLONG) },
+	{ "family.h", "It has at most d->cap series", family_series, "series",
 	  AROUND(2, 0, 0, -ERANGE) },
 };
 /* clang-format on */

@@ -86,6 +86,35 @@ static int histograms_there(void)
 
 IN_BOTH(histograms)
 
+static int bounded_histograms_there(void)
+{
+	static const double bounds[] = { -1, 2, 4 };
+	const struct percpu_histogram_options o = {
+		.size = sizeof(o), .n = 3, .bounds = bounds, .bounds_n = 3
+	};
+	struct percpu_histogram_snapshot *s = NULL;
+	struct percpu_histogram *h = NULL, *other = NULL;
+	int e = where != NULL ? percpu_histogram_create_in(where, &o, &h) :
+				percpu_histogram_create(&o, &h);
+
+	if (e != 0)
+		return e;
+	percpu_histogram_record_at(h, 2, 3);
+	if (where != NULL)
+		e = percpu_histogram_attach(where, percpu_histogram_key(h), &other);
+	if (e == 0)
+		e = percpu_histogram_snapshot_create(other != NULL ? other : h, &s);
+	if (e == 0)
+		e = percpu_histogram_fetch(h, 2, s);
+	assert_true(e != 0 || (s->bucket[2].count == 1 && s->bounds[1] == 2));
+	percpu_histogram_snapshot_destroy(s);
+	percpu_histogram_detach(other);
+	percpu_histogram_destroy(h);
+	return e;
+}
+
+IN_BOTH(bounded_histograms)
+
 static int use_words(struct percpu_extrema *x)
 {
 	int64_t min, max;
@@ -349,6 +378,8 @@ static int region_of_others(void)
 
 static const struct sweep_operation operations[] = {
 	{ "histograms", histograms, { SWEEP_FILE, -ETIMEDOUT } },
+	{ "histograms with own bounds", bounded_histograms, { SWEEP_FILE, -ETIMEDOUT } },
+	{ "these in a file", shared_bounded_histograms, { SWEEP_FILE, -ETIMEDOUT } },
 	{ "histograms in a file", shared_histograms, { SWEEP_FILE, -ETIMEDOUT } },
 	{ "extremes", extrema, { SWEEP_FILE, SWEEP_FENCE } },
 	{ "extremes in a file", shared_extrema, { SWEEP_FILE, SWEEP_FENCE } },

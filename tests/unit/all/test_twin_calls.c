@@ -12,6 +12,8 @@
 #include <percpu/calls.h>
 #include <percpu/variable.h>
 
+#include "declared.h"
+
 #include "model.h"
 #include "../family_calls.h"
 #include "memory/memory.h"
@@ -299,7 +301,7 @@ static int find(struct percpu_segment *in, bool member, size_t k, const char *na
 		.size = sizeof(m), .name = name, .label_names = labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = kinds[k].kind,
 					      .flags = owned ? PERCPU_OWNED_MAX : 0 };
 	struct percpu_family *f;
@@ -307,7 +309,7 @@ static int find(struct percpu_segment *in, bool member, size_t k, const char *na
 
 	if (!member)
 		return declare_alone(in, k, name, ret);
-	e = percpu_segment_family(in, &d, 5, &f);
+	e = family_with_cap(in, &d, 5, &f);
 	return e == 0 ? find_member(f, k, values, ret) : e;
 }
 

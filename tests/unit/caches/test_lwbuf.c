@@ -4,6 +4,8 @@
 
 #include <sys/stat.h>
 
+#include <percpu/xio.h>
+
 #define DIRECT PERCPU_LWBUF_DIRECT
 #define WINDOW PERCPU_LWBUF_WINDOW
 #define BOUNCE PERCPU_LWBUF_BOUNCE
@@ -465,6 +467,27 @@ static void other_cpus_windows_are_found(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
+/* The first piece of address space is for 64 windows; each piece is as large as all before it. */
+static void address_space_grows(void **state)
+{
+	static const struct {
+		unsigned used, room;
+	} steps[] = { { 1, 64 }, { 64, 64 }, { 65, 128 }, { 128, 128 }, { 129, 256 } };
+	struct percpu_lwbufs *f = lw_create(lw_memfd(129, PAGE, true), WINDOW, 0, 0);
+	struct percpu_lwbuf b[129];
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		for (; n < steps[i].used; n++)
+			assert_int_equal(percpu_lwbuf_alloc(f, n, 0, &b[n]), 0);
+		assert_int_equal(lw_stats(f).address, steps[i].room * PAGE);
+	}
+	while (n > 0)
+		assert_int_equal(percpu_lwbuf_free(f, &b[--n]), 0);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
 static void the_descriptor_may_be_closed(void **state)
 {
 	struct test_holding before = test_holding_now();
@@ -474,6 +497,44 @@ static void the_descriptor_may_be_closed(void **state)
 	(void)state;
 	f = lw_create(fd, WINDOW, 0, 0);
 	assert_non_null(lw_touch(f, 3));
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	test_assert_holding(before);
+}
+
+/* The program closes the library's descriptor, and another file gets its number. */
+static void another_files_bytes_are_not_written(void **state)
+{
+	static const enum percpu_lwbuf_backend kinds[] = { BOUNCE, WINDOW };
+	struct test_holding before = test_holding_now();
+	int fd, number, victim = lw_memfd(4, PAGE, true);
+	struct percpu_lwbufs *f;
+	struct percpu_sfbuf *s;
+	struct percpu_lwbuf b;
+	struct percpu_xio x;
+	char byte = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		fd = lw_memfd(4, PAGE, true);
+		number = dup(fd); /* the lowest that is free */
+		close(number);
+		f = lw_create(fd, kinds[i], 0, PERCPU_LWBUF_WRITABLE);
+		assert_int_equal(percpu_lwbuf_alloc(f, 0, PERCPU_LWBUF_WRITE, &b), 0);
+		memset(percpu_lwbuf_kva(&b), 0, PAGE);
+		assert_int_equal(percpu_sfbuf_alloc(f, 1, PERCPU_SFBUF_WRITE, &s), 0);
+		memset(percpu_sfbuf_kva(s), 0, PAGE);
+		assert_int_equal(percpu_xio_init(&x, f, 2 * PAGE, 1), 0);
+		assert_int_equal(dup2(victim, number), number);
+		assert_int_equal(percpu_lwbuf_free(f, &b), i == 0 ? -EBADF : 0);
+		assert_int_equal(percpu_sfbuf_free(f, s), i == 0 ? -EBADF : 0);
+		assert_int_equal(percpu_xio_copy_in(&x, 0, &byte, 1), -EBADF);
+		if (i == 1) /* no window of the other file is mapped */
+			assert_int_equal(percpu_lwbuf_alloc(f, 3, PERCPU_LWBUF_WRITE, &b), -EBADF);
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
+	f = lw_create(victim, BOUNCE, 0, 0);
+	for (uint64_t p = 0; p < 4; p++)
+		assert_non_null(lw_touch(f, p));
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 	test_assert_holding(before);
 }
@@ -548,7 +609,9 @@ int main(void)
 		cmocka_unit_test(the_oldest_is_replaced),
 		cmocka_unit_test(the_limit_can_change),
 		cmocka_unit_test(other_cpus_windows_are_found),
+		cmocka_unit_test(address_space_grows),
 		cmocka_unit_test(the_descriptor_may_be_closed),
+		cmocka_unit_test(another_files_bytes_are_not_written),
 		cmocka_unit_test(threads_share_the_windows),
 	};
 

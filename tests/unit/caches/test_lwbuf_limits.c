@@ -52,6 +52,65 @@ static void little_space_is_enough(void **state)
 	test_in_child(in_little_space, &backend);
 }
 
+/* All windows are in the table of another CPU: they are enough. */
+static int use_another_cpus_windows(void *arg)
+{
+	struct percpu_lwbufs *f = lw_create_wide(lw_large_file(), PERCPU_LWBUF_WINDOW, 64);
+	struct percpu_lwbuf b[8];
+
+	(void)arg;
+	REQUIRE(test_pin(0, test_cpu(1)));
+	for (unsigned i = 0; i < 64; i++)
+		REQUIRE(percpu_lwbuf_alloc(f, i, 0, b) == 0 && percpu_lwbuf_free(f, b) == 0);
+	lw_limit_address_space(0);
+	REQUIRE(test_pin(0, test_cpu(0)));
+	for (unsigned i = 0; i < 8; i++)
+		REQUIRE(percpu_lwbuf_alloc(f, 100 + i, 0, &b[i]) == 0);
+	REQUIRE(lw_stats(f).excess == 56);
+	for (unsigned i = 0; i < 8; i++)
+		REQUIRE(percpu_lwbuf_free(f, &b[i]) == 0);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void windows_of_another_cpu_are_enough(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	if (test_cpus() < 2 || test_tier() == PERCPU_TIER_SHARED)
+		test_skip("there is one CPU, or the CPU is not known");
+	test_in_child(use_another_cpus_windows, NULL);
+}
+
+/* There is address space for 64 windows: pages beyond them drive none of them out. */
+static int map_ahead_in_little_space(void *arg)
+{
+	struct percpu_lwbufs *f = lw_create_wide(lw_large_file(), PERCPU_LWBUF_WINDOW, 100);
+	uint64_t mapped = 0;
+	struct percpu_lwbuf b;
+
+	(void)arg;
+	REQUIRE(test_pin(0, test_cpu(0)));
+	REQUIRE(percpu_lwbuf_populate(f, 0, 64, &mapped) == 0 && mapped == 64);
+	lw_limit_address_space(0);
+	mapped = 77;
+	REQUIRE(percpu_lwbuf_populate(f, 64, 8, &mapped) == -ENOMEM && mapped == 77);
+	for (unsigned i = 0; i < 64; i++)
+		REQUIRE(percpu_lwbuf_alloc(f, i, 0, &b) == 0 && percpu_lwbuf_free(f, &b) == 0);
+	REQUIRE(lw_stats(f).mapped == 64 && lw_stats(f).excess == 64);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
+static void pages_ahead_drive_out_none(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(map_ahead_in_little_space, NULL);
+}
+
 /* There is address space for the whole file, and a limit that says so. */
 static int in_much_space(void *arg)
 {
@@ -575,6 +634,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(little_space_is_enough),
+		cmocka_unit_test(windows_of_another_cpu_are_enough),
+		cmocka_unit_test(pages_ahead_drive_out_none),
 		cmocka_unit_test(a_large_limit_is_none),
 		cmocka_unit_test(few_mappings_are_enough),
 		cmocka_unit_test(truncation_is_an_error),

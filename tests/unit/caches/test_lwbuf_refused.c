@@ -51,6 +51,25 @@ static int use_the_last_window(void *arg)
 	return 0;
 }
 
+/* A free shared buffer is enough, too. */
+static int use_the_last_shared_buffers(void *arg)
+{
+	struct percpu_lwbufs *f = lw_create(lw_memfd(64, PAGE, true), PERCPU_LWBUF_WINDOW, 16, 0);
+	struct percpu_sfbuf *s[16];
+
+	(void)arg;
+	REQUIRE(test_pin(0, test_cpu(0)));
+	for (unsigned i = 0; i < 16; i++)
+		REQUIRE(percpu_sfbuf_alloc(f, 2 * i, 0, &s[i]) == 0);
+	use_up_mappings();
+	for (unsigned i = 0; i < 16; i++)
+		REQUIRE(percpu_sfbuf_free(f, s[i]) == 0);
+	for (uint64_t p = 1; p < 40; p += 3)
+		REQUIRE(lw_touch(f, p) != NULL);
+	REQUIRE(percpu_lwbuf_destroy(f) == 0);
+	return 0;
+}
+
 static void need_few_mappings(void)
 {
 	if (test_address_sanitizer() || test_thread_sanitizer())
@@ -62,6 +81,7 @@ static void a_free_window_is_enough(void **state)
 	(void)state;
 	need_few_mappings();
 	test_in_child(use_the_last_window, NULL);
+	test_in_child(use_the_last_shared_buffers, NULL);
 }
 
 /* Free a bounce buffer between two that are in use: one mapping might have held all three. */

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_lwbuf_seats.c - buffers of one page that share a window, and leave it on other CPUs. */
 #define _GNU_SOURCE
-#include "steps.h"
-
+#include "../happen.h"
 #include "../lwbuf.h"
 #include "caches/lwbuf.h"
 
 #define SEATS PERCPU_WINDOW_SEATS
-
-static const char *at; /* the step at which fn is called once */
-static void (*fn)(void);
-static pthread_t main_thread;
-
-void test_step(const char *name)
-{
-	void (*call)(void) = fn;
-
-	if (call == NULL || strcmp(name, at) != 0 || !pthread_equal(pthread_self(), main_thread))
-		return;
-	fn = NULL;
-	call();
-}
-
-static void call_at(const char *name, void (*call)(void))
-{
-	at = name;
-	fn = call;
-}
 
 static struct percpu_lwbufs *f;
 static struct percpu_lwbuf b[3 * SEATS];
@@ -34,14 +13,13 @@ static struct percpu_lwbuf b[3 * SEATS];
 static void setup(size_t max_excess, uint32_t flags)
 {
 	f = lw_create(lw_memfd(64, PAGE, true), PERCPU_LWBUF_WINDOW, max_excess, flags);
-	main_thread = pthread_self();
-	fn = NULL; /* of a test that failed */
+	let_happen(NULL, NULL, 0); /* a test before may have failed */
 	assert_true(test_pin(0, test_cpu(0)));
 }
 
 static void finish(void)
 {
-	assert_true(fn == NULL); /* fn was called */
+	assert_int_equal(times, 0); /* all has happened */
 	assert_int_equal(lw_stats(f).used, 0);
 	assert_int_equal(percpu_counter_fetch(f->sharers), 0);
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
@@ -204,6 +182,25 @@ static void a_window_in_use_stays(void **state)
 	finish();
 }
 
+/* Beyond the limit a buffer leaves the window to those that have it, with their seats. */
+static void the_limit_leaves_seats_to_others(void **state)
+{
+	(void)state;
+	setup(8, 0);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
+	take(0, 7);
+	take(1, 7);
+	give(0);
+	for (unsigned i = 0; i < SEATS; i++)
+		if (i != 1)
+			take(i, 7);
+	expect(SEATS, 0, 1);
+	for (unsigned i = 0; i < SEATS; i++)
+		give(i);
+	expect(0, 0, 1);
+	finish();
+}
+
 /* A window whose page belongs to another set since the limit changed is found there after the
  * free. */
 static void sets_may_change_meanwhile(void **state)
@@ -226,6 +223,42 @@ static void sets_may_change_meanwhile(void **state)
 	for (page = 0; page < 8; page++)
 		assert_non_null(lw_touch(f, page));
 	expect(0, 8, 8);
+	finish();
+}
+
+/* After the limit has changed much, no window stays where it is no longer found. */
+static void windows_of_old_sets_are_unmapped(void **state)
+{
+	(void)state;
+	setup(8, 0);
+	for (uint64_t page = 0; page < 8; page++)
+		assert_non_null(lw_touch(f, page));
+	expect(0, 8, 8);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 1024), 0);
+	expect(0, 0, 8);
+	finish();
+}
+
+/* A page that is mapped ahead takes no other page's place, also where windows fill its set. */
+static void a_set_may_be_full_ahead(void **state)
+{
+	uint64_t pages[64], mapped = 0;
+	unsigned n = 0;
+
+	(void)state;
+	setup(16, 0);
+	for (uint64_t page = 0; page < 64; page++)
+		if (percpu_window_set(f, page) == percpu_window_set(f, 0))
+			pages[n++] = page;
+	if (n <= PERCPU_WINDOW_WAYS) /* of a few pages */
+		fail_msg("%u pages in a set", n);
+	for (unsigned i = 0; i <= PERCPU_WINDOW_WAYS; i++) {
+		assert_int_equal(percpu_lwbuf_populate(f, pages[i], 1, &mapped), 0);
+		assert_int_equal(mapped, i < PERCPU_WINDOW_WAYS);
+	}
+	for (unsigned i = 0; i < PERCPU_WINDOW_WAYS; i++)
+		assert_non_null(lw_touch(f, pages[i]));
+	expect(0, PERCPU_WINDOW_WAYS, PERCPU_WINDOW_WAYS);
 	finish();
 }
 
@@ -342,6 +375,28 @@ static void what_is_left_is_used_again(void **state)
 	finish();
 }
 
+/* A window that one buffer left on another CPU, and another one still has, is not drained. */
+static void who_stays_keeps_the_window(void **state)
+{
+	(void)state;
+	need_two_cpus();
+	setup(8, 0);
+	take(0, 7);
+	take(1, 7);
+	on_cpu(1);
+	give(0);
+	assert_int_equal(percpu_window_drain(f, 0), 0);
+	still_there(1, 7);
+	assert_int_equal(b[1].window->away, 1);
+	give(1);
+	expect(0, 1, 1);
+	/* The next allocation clears the seats. */
+	on_cpu(0);
+	take(0, 7);
+	give(0);
+	finish();
+}
+
 /* Steps */
 
 static void leave_on_another_cpu(void)
@@ -359,7 +414,7 @@ static void two_may_leave_at_once(void **state)
 	setup(8, 0);
 	take(0, 7);
 	take(1, 7);
-	call_at("lwbuf: seat to be left", leave_on_another_cpu);
+	let_happen(leave_on_another_cpu, "lwbuf: seat to be left", 1);
 	give(0);
 	expect(0, 1, 1);
 	take(0, 7);
@@ -381,7 +436,7 @@ static void who_moves_leaves_from_away(void **state)
 	need_two_cpus();
 	setup(8, 0);
 	take(0, 7);
-	call_at("lwbuf: last seat to be left", move_away);
+	let_happen(move_away, "lwbuf: last seat to be left", 1);
 	give(0);
 	expect(0, 1, 1);
 	on_cpu(0);
@@ -407,7 +462,7 @@ static void a_claim_that_is_lost_is_put_back(void **state)
 	on_cpu(1);
 	give(0);
 	on_cpu(0);
-	call_at("lwbuf: seat seen", take_one_more);
+	let_happen(take_one_more, "lwbuf: seat seen", 1);
 	take(0, 7);
 	assert_int_equal(b[1].window->away, 0);
 	expect(3, 0, 1);
@@ -438,8 +493,9 @@ static void what_is_settled_may_be_in_use_again(void **state)
 		assert_int_equal(percpu_lwbuf_set_max_excess(f, 0), 0);
 		take(1, 7);
 		on_cpu(1);
-		call_at(steps[i], take_back);
+		let_happen(take_back, steps[i], 1);
 		give(1);
+		assert_int_equal(times, 0); /* it is taken */
 		still_there(0, 7);
 		expect(1, 0, 1);
 		on_cpu(0);
@@ -466,7 +522,7 @@ static void a_word_may_change_while_it_is_settled(void **state)
 	take(0, 7);
 	take(1, 7);
 	on_cpu(1);
-	call_at("lwbuf: to be settled", take_another);
+	let_happen(take_another, "lwbuf: to be settled", 1);
 	give(0);
 	expect(2, 0, 1);
 	give(1);
@@ -511,12 +567,16 @@ int main(void)
 		cmocka_unit_test(a_second_free_takes_no_seat),
 		cmocka_unit_test(debug_shares_no_window),
 		cmocka_unit_test(a_window_in_use_stays),
+		cmocka_unit_test(the_limit_leaves_seats_to_others),
 		cmocka_unit_test(sets_may_change_meanwhile),
+		cmocka_unit_test(windows_of_old_sets_are_unmapped),
+		cmocka_unit_test(a_set_may_be_full_ahead),
 		cmocka_unit_test(who_is_away_leaves_the_window_there),
 		cmocka_unit_test(buffers_may_be_handed_on),
 		cmocka_unit_test(the_limit_holds_for_who_is_away),
 		cmocka_unit_test(a_seat_is_settled_alone),
 		cmocka_unit_test(what_is_left_is_used_again),
+		cmocka_unit_test(who_stays_keeps_the_window),
 		cmocka_unit_test(two_may_leave_at_once),
 		cmocka_unit_test(who_moves_leaves_from_away),
 		cmocka_unit_test(a_claim_that_is_lost_is_put_back),

@@ -61,10 +61,41 @@ static void threads_hand_buffers_on(void **state)
 	}
 }
 
+/* Change the limit, or use pages. */
+static void change_limits(unsigned i, void *arg)
+{
+	static const size_t limits[] = { 4, 1000, 0, 60 };
+	uint64_t state = i + 1;
+
+	(void)arg;
+	for (unsigned n = test_rounds(2000); n > 0; n--) {
+		size_t limit = limits[test_random(&state) % 4];
+
+		if (i % 2 == 0 && n % 8 == 0 &&
+		    lw_is_wrong(percpu_lwbuf_set_max_excess(f, limit) != 0))
+			return;
+		if (lw_is_wrong(lw_touch(f, test_random(&state) % 64) == NULL))
+			return;
+	}
+}
+
+/* Each window is found or unmapped, whichever limit was the last one. */
+static void threads_change_limits(void **state)
+{
+	(void)state;
+	f = lw_create(lw_memfd(64, PAGE, true), PERCPU_LWBUF_WINDOW, 8, 0);
+	test_team_run(THREADS, change_limits, NULL);
+	assert_false(lw_wrong);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 3), 0);
+	assert_true(lw_stats(f).used == 0 && lw_stats(f).excess <= 3);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_hand_buffers_on),
+		cmocka_unit_test(threads_change_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

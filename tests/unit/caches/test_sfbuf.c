@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_sfbuf.c - buffers that threads share. */
 #include "../lwbuf.h"
+#include "caches/lwbuf.h"
 
 static struct percpu_lwbufs *create(bool sealed, uint64_t pages, size_t max_excess, uint32_t flags,
 				    enum percpu_lwbuf_backend backend)
@@ -211,6 +212,34 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 }
 
+/* A file may be longer than all pages that a buffer can have. */
+static void a_page_may_be_beyond_all_buffers(void **state)
+{
+	static const enum percpu_lwbuf_backend backends[] = { PERCPU_LWBUF_WINDOW,
+							      PERCPU_LWBUF_BOUNCE };
+	const uint64_t most = PERCPU_LWBUF_MAX_PAGE;
+	struct percpu_sfbuf *b = NULL;
+	struct percpu_lwbufs *f;
+	int fd;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		fd = memfd_create("long", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (fd < 0 || ftruncate(fd, (off_t)((most + 3) * PAGE)) != 0)
+			test_skip("no file is so long here");
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+		f = lw_create(fd, backends[i], 2, 0);
+		assert_int_equal(percpu_sfbuf_alloc(f, most + 1, 0, &b), -ERANGE);
+		assert_null(b);
+		if (sizeof(void *) == 8) { /* others cannot map so far into a file */
+			assert_int_equal(percpu_sfbuf_alloc(f, most, 0, &b), 0);
+			assert_int_equal(percpu_sfbuf_free(f, b), 0);
+			b = NULL;
+		}
+		assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	}
+}
+
 /* A page that the file does not have takes the place of no other, however often it is asked for. */
 static void pages_beyond_the_end_drive_out_none(void **state)
 {
@@ -306,6 +335,48 @@ static void copies_are_read_again(void **state)
 	close(fd);
 }
 
+/* A page that is only read is not written back, also by a buffer that was stored to before. */
+static void what_is_only_read_is_not_written(void **state)
+{
+	int fd = lw_memfd(1, PAGE, false);
+	struct percpu_lwbufs *f;
+	struct percpu_sfbuf *b;
+	char byte;
+
+	(void)state;
+	f = lw_create(dup(fd), PERCPU_LWBUF_BOUNCE, 0, PERCPU_LWBUF_WRITABLE);
+	assert_int_equal(percpu_sfbuf_alloc(f, 0, PERCPU_SFBUF_WRITE, &b), 0);
+	*(char *)percpu_sfbuf_kva(b) = 1;
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
+	assert_int_equal(percpu_sfbuf_alloc(f, 0, 0, &b), 0);
+	assert_int_equal(pwrite(fd, "2", 1, 0), 1);
+	assert_int_equal(percpu_sfbuf_free(f, b), 0);
+	assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(byte, '2');
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+	close(fd);
+}
+
+/* However many buffers are in use, each is found without the lock. */
+static void any_number_is_found_without_the_lock(void **state)
+{
+	enum { PAGES = 300 };
+	struct percpu_lwbufs *f = create(false, PAGES, 1, 0, PERCPU_LWBUF_BOUNCE);
+	struct percpu_sfbuf *b[PAGES];
+
+	(void)state;
+	for (unsigned p = 0; p < PAGES; p++)
+		b[p] = get(f, p);
+	for (unsigned p = 0; p < PAGES; p++) {
+		assert_ptr_equal(get(f, p), b[p]);
+		put(f, b[p]);
+	}
+	assert_true(stats(f).hits == 0 && stats(f).fills == PAGES);
+	for (unsigned p = 0; p < PAGES; p++)
+		put(f, b[p]);
+	assert_int_equal(percpu_lwbuf_destroy(f), 0);
+}
+
 /* Little space */
 
 /* Hold 64 windows of 64 KiB: their address space was reserved together. */
@@ -341,6 +412,43 @@ static void free_buffers_make_room(void **state)
 	test_in_child(share_little_space, NULL);
 }
 
+/* Free windows hold all address space, and then free shared buffers do: each makes room for the
+ * other kind. */
+static int take_each_others_space(void *arg)
+{
+	struct percpu_lwbufs *f = lw_create_wide(lw_large_file(), PERCPU_LWBUF_WINDOW, 64);
+	struct percpu_sfbuf *s[64];
+	struct percpu_lwbuf b;
+
+	(void)arg;
+	test_child_require(test_pin(0, test_cpu(0)), "pin");
+	for (unsigned p = 0; p < 64; p++)
+		test_child_require(percpu_lwbuf_alloc(f, p, 0, &b) == 0 &&
+					   percpu_lwbuf_free(f, &b) == 0,
+				   "64 windows");
+	test_child_require(lw_stats(f).excess == 64, "all of them free");
+	lw_limit_address_space(0);
+	for (unsigned p = 0; p < 64; p++)
+		test_child_require(percpu_sfbuf_alloc(f, p, 0, &s[p]) == 0, "space of windows");
+	test_child_require(lw_stats(f).excess == 0, "which are all taken");
+	for (unsigned p = 0; p < 64; p++)
+		test_child_require(percpu_sfbuf_free(f, s[p]) == 0, "free");
+	test_child_require(stats(f).excess == 64, "all shared buffers are free");
+	test_child_require(percpu_lwbuf_alloc(f, 100, 0, &b) == 0, "space of a shared one");
+	test_child_require(*(char *)percpu_lwbuf_kva(&b) == 0, "its bytes");
+	test_child_require(stats(f).excess == 32, "half of them");
+	test_child_require(percpu_lwbuf_free(f, &b) == 0, "free");
+	return percpu_lwbuf_destroy(f);
+}
+
+static void each_kind_makes_room_for_the_other(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(take_each_others_space, NULL);
+}
+
 /* With PERCPU_LWBUF_DEBUG, buffers that were freed rest. Where there is no memory for more buffers,
  * they are used again. All blocks of buffers are in use here, and the next one would be mapped. */
 static int use_what_rests(void *arg)
@@ -367,6 +475,37 @@ static void no_buffer_rests_for_ever(void **state)
 	if (!test_can_limit_address_space())
 		test_skip("RLIMIT_AS has no effect here");
 	test_in_child(use_what_rests, NULL);
+}
+
+/* Where there is no memory for more buffers, those that are kept are used again, the oldest first. */
+static int use_what_is_kept(void *arg)
+{
+	enum { PAGES = 64 * 31 };
+	struct percpu_lwbufs *f = create(true, PAGES + 1, PAGES, 0, PERCPU_LWBUF_WINDOW);
+	struct percpu_sfbuf *b[PAGES], *more = NULL;
+
+	(void)arg;
+	for (unsigned p = 0; p < PAGES; p++)
+		test_child_require(percpu_sfbuf_alloc(f, p, 0, &b[p]) == 0, "all buffers");
+	lw_limit_address_space(0);
+	test_child_require(percpu_sfbuf_alloc(f, PAGES, 0, &more) == -ENOMEM, "none is kept");
+	test_child_require(percpu_sfbuf_free(f, b[7]) == 0 && percpu_sfbuf_free(f, b[3]) == 0,
+			   "free");
+	test_child_require(percpu_sfbuf_alloc(f, PAGES, 0, &more) == 0, "one that is kept");
+	test_child_require(more == b[7], "the oldest one");
+	test_child_require(lw_is_right(percpu_sfbuf_kva(more), PAGES, PAGE), "its bytes");
+	test_child_require(stats(f).used == PAGES - 1 && stats(f).excess == 1, "the other is kept");
+	test_child_require(percpu_sfbuf_alloc(f, 3, 0, &b[3]) == 0 && stats(f).fills == PAGES + 1,
+			   "and found");
+	return 0;
+}
+
+static void kept_buffers_are_used_again(void **state)
+{
+	(void)state;
+	if (!test_can_limit_address_space())
+		test_skip("RLIMIT_AS has no effect here");
+	test_in_child(use_what_is_kept, NULL);
 }
 
 /* Threads */
@@ -527,12 +666,17 @@ int main(void)
 		cmocka_unit_test(the_excess_can_be_limited),
 		cmocka_unit_test(only_mapped_windows_are_kept),
 		cmocka_unit_test(bad_calls_are_refused),
+		cmocka_unit_test(a_page_may_be_beyond_all_buffers),
 		cmocka_unit_test(pages_beyond_the_end_drive_out_none),
 		cmocka_unit_test(pages_that_were_not_there_may_come),
 		cmocka_unit_test(a_part_of_a_page_is_no_hit),
 		cmocka_unit_test(copies_are_read_again),
+		cmocka_unit_test(what_is_only_read_is_not_written),
+		cmocka_unit_test(any_number_is_found_without_the_lock),
 		cmocka_unit_test(free_buffers_make_room),
+		cmocka_unit_test(each_kind_makes_room_for_the_other),
 		cmocka_unit_test(no_buffer_rests_for_ever),
+		cmocka_unit_test(kept_buffers_are_used_again),
 		cmocka_unit_test(threads_share_buffers),
 		cmocka_unit_test(buffers_grow_while_threads_search),
 		cmocka_unit_test(the_last_one_sees_what_others_stored),

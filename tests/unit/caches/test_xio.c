@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* test_xio.c - byte ranges over pages of a file, windows mapped ahead, windows reclaimed. */
 #define _GNU_SOURCE
-#include "steps.h"
-
 #include <sys/stat.h>
 
 #include <percpu/xio.h>
 
+#include "../happen.h"
 #include "../lwbuf.h"
 #include "caches/lwbuf.h"
 
 #define PAGES 8
 
-static const char *at; /* the step at which fn is called once */
-static void (*fn)(void);
-
-void test_step(const char *name)
-{
-	void (*call)(void) = fn;
-
-	if (call == NULL || strcmp(name, at) != 0)
-		return;
-	fn = NULL;
-	call();
-}
+#ifndef MADV_POPULATE_READ /* since Linux 5.14; not in the headers of older C libraries */
+#define MADV_POPULATE_READ 22
+#endif
 
 static int fd;
 static struct percpu_lwbufs *f;
@@ -53,7 +43,7 @@ static void setup(enum percpu_lwbuf_backend backend, bool sealed, uint32_t flags
 
 static void finish(void)
 {
-	assert_true(fn == NULL);
+	assert_int_equal(times, 0); /* all has happened */
 	assert_int_equal(lw_stats(f).used, 0);
 	assert_int_equal(percpu_lwbuf_destroy(f), 0);
 	close(fd);
@@ -238,8 +228,7 @@ static void the_file_may_be_cut_meanwhile(void **state)
 	for (unsigned written = 0; written < 2; written++) {
 		setup(PERCPU_LWBUF_BOUNCE, false, W);
 		assert_int_equal(percpu_xio_init(&x, f, size, 2 * size), 0);
-		at = "xio: range seen";
-		fn = cut;
+		let_happen(cut, "xio: range seen", 1);
 		if (written)
 			assert_int_equal(percpu_xio_copy_in(&x, 0, model, 2 * size), -ERANGE);
 		else
@@ -302,6 +291,8 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_xio_init(&x, NULL, 0, 1), -EINVAL);
 	assert_int_equal(percpu_xio_init(&x, f, UINT64_MAX, 1), -ERANGE);
 	assert_int_equal(percpu_xio_init(&x, f, (PERCPU_LWBUF_MAX_PAGE + 1) * size, 1), -ERANGE);
+	assert_int_equal(percpu_xio_init(&x, f, (PERCPU_LWBUF_MAX_PAGE + 1) * size - 1, 2),
+			 -ERANGE);
 	assert_int_equal(percpu_xio_init_pages(NULL, f, pages, 2, 0, 1), -EINVAL);
 	assert_int_equal(percpu_xio_init_pages(&x, NULL, pages, 2, 0, 1), -EINVAL);
 	assert_int_equal(percpu_xio_init_pages(&x, f, NULL, 2, 0, 1), -EINVAL);
@@ -311,6 +302,8 @@ static void bad_calls_are_refused(void **state)
 	assert_int_equal(percpu_xio_init_pages(&x, f, pages, 2, 0, SIZE_MAX), -EINVAL);
 	assert_int_equal(percpu_xio_init_pages(&x, f, beyond, 2, 0, 1), -ERANGE);
 	assert_memory_equal(&x, &before, sizeof(x));
+	assert_int_equal(percpu_xio_init(&x, f, (PERCPU_LWBUF_MAX_PAGE + 1) * size - 1, 1), 0);
+	assert_int_equal(percpu_xio_copy_out(&x, 0, c, 1), -ERANGE);
 	assert_int_equal(percpu_xio_init_pages(&x, f, pages, 2, 1, 2 * size - 1), 0);
 	assert_int_equal(percpu_xio_copy_out(NULL, 0, c, 1), -EINVAL);
 	assert_int_equal(percpu_xio_copy_out(&x, 0, NULL, 1), -EINVAL);
@@ -343,6 +336,74 @@ static void pages_are_mapped_ahead(void **state)
 	/* Those that are there already are not mapped again. */
 	assert_int_equal(percpu_lwbuf_populate(f, 0, PAGES, NULL), 0);
 	assert_int_equal(lw_stats(f).mapped, PAGES);
+	finish();
+}
+
+/* Return whether the page at this address is mapped, so that a load raises no page fault. -1: the
+ * kernel does not say. */
+static int is_present(const void *at)
+{
+	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	off_t entry = (off_t)((uintptr_t)at / PAGE * sizeof(uint64_t));
+	uint64_t word = 0;
+	bool known = map >= 0 && pread(map, &word, sizeof(word), entry) == sizeof(word);
+
+	if (map >= 0)
+		close(map);
+	return known ? word >> 63 != 0 : -1;
+}
+
+/* Whether this kernel brings pages into memory, and says so. */
+static bool is_told_what_is_present(void)
+{
+	char *at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	bool told = at != MAP_FAILED && is_present(at) == 0 &&
+		    madvise(at, PAGE, MADV_POPULATE_READ) == 0 && is_present(at) == 1;
+
+	assert_int_equal(munmap(at, PAGE), 0);
+	return told;
+}
+
+/* A load of a page that was mapped ahead raises no page fault. */
+static void pages_ahead_are_in_memory(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		setup(i == 0 ? PERCPU_LWBUF_WINDOW : PERCPU_LWBUF_DIRECT, true, 0);
+		if (!is_told_what_is_present()) {
+			finish();
+			test_skip("the kernel does not say what is in memory");
+		}
+		assert_int_equal(percpu_lwbuf_populate(f, 2, 3, NULL), 0);
+		for (uint64_t page = 2; page < 5; page++) {
+			assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &b), 0);
+			assert_int_equal(is_present(percpu_lwbuf_kva(&b)), 1);
+			assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+		}
+		finish();
+	}
+}
+
+/* Pages that were mapped ahead stay longer than those that were used before. */
+static void pages_ahead_are_young(void **state)
+{
+	struct percpu_lwbuf b;
+
+	(void)state;
+	setup(PERCPU_LWBUF_WINDOW, true, 0);
+	assert_int_equal(percpu_lwbuf_set_max_excess(f, 4), 0);
+	for (uint64_t page = 0; page < 2; page++) {
+		assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &b), 0);
+		assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	}
+	assert_int_equal(percpu_lwbuf_populate(f, 4, 2, NULL), 0);
+	for (uint64_t page = 7; page > 3; page--) {
+		assert_int_equal(percpu_lwbuf_alloc(f, page, 0, &b), 0);
+		assert_int_equal(percpu_lwbuf_free(f, &b), 0);
+	}
+	assert_int_equal(lw_stats(f).mapped, 6); /* 0, 1; 4, 5; 7, 6 */
 	finish();
 }
 
@@ -570,6 +631,8 @@ int main(void)
 		cmocka_unit_test(windows_are_used_again),
 		cmocka_unit_test(bad_calls_are_refused),
 		cmocka_unit_test(pages_are_mapped_ahead),
+		cmocka_unit_test(pages_ahead_are_in_memory),
+		cmocka_unit_test(pages_ahead_are_young),
 		cmocka_unit_test(automatic_pages_are_mapped_ahead),
 		cmocka_unit_test(the_limit_holds_ahead),
 		cmocka_unit_test(pages_beyond_are_not_mapped),

@@ -743,7 +743,7 @@ static void bad_options_are_refused(void **state)
 		{ { .min = 5e-324, .max = 1 }, -ERANGE },
 		{ { .buckets_per_octave = 3 }, -EINVAL },
 		{ { .buckets_per_octave = 64 }, -EINVAL },
-		{ { .reserved = 1 }, -EINVAL },
+		{ { .flags = 2 }, -EINVAL },
 		{ { .ticks_per_unit = UINT64_C(1) << 43 }, -ERANGE },
 		{ { .ticks_per_unit = UINT64_MAX }, -ERANGE },
 		{ { .min = 1, .max = 0x1p53, .ticks_per_unit = 1 }, -ERANGE },

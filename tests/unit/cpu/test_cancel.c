@@ -21,8 +21,10 @@
 #include <percpu/ref.h>
 #include <percpu/rwlock.h>
 #include <percpu/sfbuf.h>
+#include <percpu/xio.h>
 #include <percpu/zone.h>
 
+#include "declared.h"
 #include "support.h"
 #include "hold.h"
 
@@ -235,10 +237,10 @@ static int family_declared(void)
 		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 
-	return percpu_segment_family(file.kept, &d, 3, &file.family);
+	return family_with_cap(file.kept, &d, 3, &file.family);
 }
 
 static int series_removed(void)
@@ -249,9 +251,11 @@ static int series_removed(void)
 	return e != 0 ? e : percpu_family_remove(file.family, x);
 }
 
-static int segment_released(void)
+static int series_revived(void)
 {
-	return percpu_segment_release_removed(file.kept);
+	static const char *const x[] = { "x" };
+
+	return percpu_family_add(file.family, x, 1);
 }
 
 static int gauge_declared(void)
@@ -289,6 +293,39 @@ static int reader_consistent(void)
 	int e = percpu_reader_open(test_path("file"), &file.reader);
 
 	return e != 0 ? e : percpu_reader_set_consistent(file.reader);
+}
+
+/* Of a file of windows, and of one of bounce buffers. */
+static int pages_used(void)
+{
+	static const enum percpu_lwbuf_backend backends[] = { PERCPU_LWBUF_WINDOW,
+							      PERCPU_LWBUF_BOUNCE };
+	struct percpu_lwbuf_options o = { .size = sizeof(o),
+					  .flags =
+						  PERCPU_LWBUF_WRITABLE | PERCPU_LWBUF_KEEPS_SIZE };
+	struct percpu_lwbufs *f;
+	struct percpu_sfbuf *s;
+	struct percpu_lwbuf b;
+	struct percpu_xio x;
+	char bytes[10];
+	int e = 0;
+
+	for (unsigned i = 0; i < 2 && e == 0; i++) {
+		o.backend = backends[i];
+		e = percpu_lwbuf_create(file.fd, &o, &f);
+		if (e != 0)
+			return e;
+		e = percpu_lwbuf_alloc(f, 0, PERCPU_LWBUF_WRITE, &b);
+		e = e != 0 ? e : percpu_lwbuf_free(f, &b);
+		e = e != 0 ? e : percpu_sfbuf_alloc(f, 0, PERCPU_SFBUF_WRITE, &s);
+		e = e != 0 ? e : percpu_sfbuf_free(f, s);
+		e = e != 0 ? e : percpu_xio_init(&x, f, 0, sizeof(bytes));
+		e = e != 0 ? e : percpu_xio_copy_out(&x, 0, bytes, sizeof(bytes));
+		e = e != 0 ? e : percpu_xio_copy_in(&x, 0, bytes, sizeof(bytes));
+		e = e != 0 ? e : percpu_lwbuf_reclaim(f);
+		e = e != 0 ? e : percpu_lwbuf_destroy(f);
+	}
+	return e;
 }
 
 static void close_opened(void)
@@ -354,13 +391,14 @@ static void calls_on_files_are_not_canceled(void **state)
 		{ "a metric", metric_declared },
 		{ "a family", family_declared },
 		{ "a removal", series_removed },
-		{ "releasing", segment_released },
+		{ "a series found again", series_revived },
 		{ "a gauge that processes own", gauge_declared },
 		{ "a reader by its name", reader_by_name },
 		{ "a reader by number", reader_by_number },
 		{ "a picture", picture_taken },
 		{ "CPUs of a picture", cpus_read },
 		{ "a reader that is consistent", reader_consistent },
+		{ "pages", pages_used },
 		{ "close", close_each },
 	};
 	struct test_holding before;

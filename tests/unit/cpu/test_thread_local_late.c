@@ -76,9 +76,9 @@ struct told {
 
 static bool fails(void)
 {
-	const struct percpu_metric m = { .size = sizeof(m), .name = "otherwise" };
+	const struct percpu_metric m = { .size = sizeof(m), .name = "otherwise\xff" };
 
-	return percpu_segment_info(s, &m) == -EINVAL;
+	return percpu_segment_info(s, &m) == -EILSEQ;
 }
 
 static void *fail_once(void *ret)

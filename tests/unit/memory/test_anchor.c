@@ -106,51 +106,6 @@ static void objects_are_made_once(void **state)
 	remove_region();
 }
 
-/* The anchor chooses its word under the lock, and announces the object before it sets the key. */
-
-static unsigned announced;
-static int choice;
-
-static int choose_callback(struct percpu_anchor *at)
-{
-	assert_true(region->first->header->alloc_lock != 0);
-	if (choice != 0)
-		return choice;
-	*at = (struct percpu_anchor){ word(5), anchor(5).word_key, at->root, at->choose_callback,
-				      at->announce_callback };
-	return 0;
-}
-
-static void announce_callback(struct percpu_anchor *at)
-{
-	assert_ptr_equal(at->word, word(5));
-	assert_true(*at->word == 0);
-	assert_int_equal(used(), N + TABLE);
-	announced++;
-}
-
-static void anchors_choose_under_the_lock(void **state)
-{
-	const struct percpu_anchor at = { .root = PERCPU_REGION_ROOTS,
-					  .choose_callback = choose_callback,
-					  .announce_callback = announce_callback };
-	struct object *o = NULL, *same = NULL;
-
-	(void)state;
-	make_region(8);
-	choice = -E2BIG;
-	assert_int_equal(open_object(at, &o), -E2BIG);
-	assert_int_equal(used(), TABLE);
-	choice = 0;
-	assert_int_equal(open_object(at, &o), 0);
-	assert_int_equal(open_object(at, &same), 0);
-	assert_int_equal(announced, 1);
-	assert_ptr_equal(o->block.base, same->block.base);
-	free(o);
-	free(same);
-	remove_region();
-}
-
 /* A process is killed at each step of opening an object, and so is the next one: there is still
  * room for one object. */
 
@@ -254,7 +209,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_are_made_once),
-		cmocka_unit_test(anchors_choose_under_the_lock),
 		cmocka_unit_test(no_step_loses_memory),
 		cmocka_unit_test(objects_with_a_key_stay),
 		cmocka_unit_test(damaged_notes_harm_nobody),

@@ -18,7 +18,6 @@
 #include "support.h"
 
 #define OWNERS (PERCPU_REGION_WRITE | PERCPU_REGION_CREATE | PERCPU_REGION_OWNERS)
-#define LOCKS 100 /* that are looked at, at most */
 
 static bool no_limits; /* getrlimit() fails */
 
@@ -186,13 +185,9 @@ static int pin(void)
 	return e;
 }
 
-static int least(void)
+static int is_free(void)
 {
-	uint64_t n = 77;
-	int e = percpu_descriptor_least(region, byte_at(0), 8, &n);
-
-	assert_int_equal(n, e == 0 ? 8 : 77);
-	return e;
+	return percpu_descriptor_is_free(region, byte_at(0)) ? 0 : -EBADF;
 }
 
 static int anew(void)
@@ -230,8 +225,8 @@ static const struct call {
 	{ pin, FAULT_FSTAT, 1, EIO, -EBADF }, /* opened again, it is another file */
 	{ pin, FAULT_OPEN, 0, EMFILE, -EMFILE },
 	{ pin, FAULT_MMAP, 0, ENOMEM, -ENOMEM },
-	{ least, FAULT_FCNTL, 0, ENOLCK, -ENOLCK },
-	{ least, FAULT_FSTAT, 0, EIO, -EBADF },
+	{ is_free, FAULT_FCNTL, 0, ENOLCK, -EBADF },
+	{ is_free, FAULT_FSTAT, 0, EIO, -EBADF },
 	{ anew, FAULT_OPEN, 0, EACCES, -EACCES },
 	{ anew, FAULT_FSTAT, 0, EIO, -EBADF },
 	{ keep, FAULT_FSTAT, 0, EIO, -EIO },
@@ -275,27 +270,25 @@ static void files_of_others_are_left_alone(void **state)
 	assert_int_equal(unlink(test_path("other")), 0);
 }
 
-/* Locks are looked at one after the other, up to a number. Beyond it, all bytes count as locked. */
-static void so_many_locks_are_looked_at(void **state)
+/* A byte is free once the last of its locks is gone. Locks of other bytes do not count. */
+static void the_last_lock_frees_the_byte(void **state)
 {
-	void *pins[LOCKS + 1];
-	uint64_t n;
+	void *pins[2], *beside[2];
 
 	(void)state;
-	/* No two adjacent ones, which the kernel would make one. */
-	for (int i = 0; i <= LOCKS; i++) {
-		assert_int_equal(
-			percpu_descriptor_lock_mapped(region, byte_at(2 + 2 * (size_t)i), &pins[i]),
-			0);
-		assert_int_equal(percpu_descriptor_least(region, byte_at(0), 4096, &n), 0);
-		assert_true(n == 2 || (n == 0 && i >= LOCKS - 1));
-		assert_int_equal(percpu_descriptor_least(region, byte_at(0), 1, &n), 0);
-		assert_int_equal(n, 1);
-	}
-	assert_int_equal(percpu_descriptor_least(region, byte_at(0), 0, &n), 0);
-	assert_int_equal(n, 0);
-	for (int i = 0; i <= LOCKS; i++)
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(percpu_descriptor_lock_mapped(region, byte_at(2 * i), &beside[i]),
+				 0);
+	assert_true(percpu_descriptor_is_free(region, byte_at(1)));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(percpu_descriptor_lock_mapped(region, byte_at(1), &pins[i]), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_false(percpu_descriptor_is_free(region, byte_at(1)));
 		percpu_descriptor_unlock_mapped(pins[i]);
+	}
+	assert_true(percpu_descriptor_is_free(region, byte_at(1)));
+	for (int i = 0; i < 2; i++)
+		percpu_descriptor_unlock_mapped(beside[i]);
 }
 
 int main(void)
@@ -308,7 +301,7 @@ int main(void)
 		cmocka_unit_test(no_file_without_its_descriptor),
 		cmocka_unit_test_setup_teardown(refusals_are_told, start, stop),
 		cmocka_unit_test_setup_teardown(files_of_others_are_left_alone, start, stop),
-		cmocka_unit_test_setup_teardown(so_many_locks_are_looked_at, start, stop),
+		cmocka_unit_test_setup_teardown(the_last_lock_frees_the_byte, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);

@@ -403,7 +403,7 @@ static void the_next_put_is_not_awaited(void **state)
 /* Times are between the two moments, whatever the rounding. */
 static void times_are_within_bounds(void **state)
 {
-	const struct percpu_ring_moment from = { 0, 0 }, to = { UINT64_C(1) << 60, 1000 };
+	const struct percpu_moment from = { 0, 0, 0 }, to = { UINT64_C(1) << 60, 1000, 0 };
 
 	(void)state;
 	assert_int_equal(percpu_ring_ns(to.ticks - 1, from, to), 1000);
@@ -417,8 +417,8 @@ static void times_are_within_bounds(void **state)
 /* If the noted time of creation is wrong, all records have the time of now. */
 static void times_are_not_behind_now(void **state)
 {
-	const struct percpu_ring_moment later = { 100, 5000 }, at_once = { 100, 4000 };
-	const struct percpu_ring_moment now = { 1000, 4000 }, ahead = { 2000, 100 };
+	const struct percpu_moment later = { 100, 5000, 0 }, at_once = { 100, 4000, 0 };
+	const struct percpu_moment now = { 1000, 4000, 0 }, ahead = { 2000, 100, 0 };
 
 	(void)state;
 	assert_int_equal(percpu_ring_ns(3000, ahead, now), now.ns);
@@ -911,7 +911,7 @@ static void attach_later(void)
 /* Two processes are the first ones after a reboot. What they note is of one moment. */
 static void two_after_a_reboot(void **state)
 {
-	struct percpu_ring_moment now;
+	struct percpu_moment now;
 	struct percpu_ring_control *c;
 	struct percpu_ring *again;
 	uint64_t ns;
@@ -926,7 +926,7 @@ static void two_after_a_reboot(void **state)
 	assert_int_equal(percpu_ring_attach(region, percpu_ring_key(ring), &again), 0);
 	assert_null(between);
 	assert_true(percpu_ring_is_of_this_boot(c));
-	now = percpu_ring_now();
+	now = percpu_moment_now();
 	assert_true(c->ticks < now.ticks);
 	assert_true(c->ns >= ns + 300000000 && c->ns <= now.ns);
 	percpu_ring_detach(again);
@@ -943,7 +943,7 @@ static void one_anchors_while_one_looks_at_the_rate(void **state)
 	begin(0);
 	c = percpu_ring_control(ring);
 	c->boot ^= 1;
-	c->ticks = percpu_ring_now().ticks - 1000;
+	c->ticks = percpu_moment_now().ticks - 1000;
 	c->ns = 1;
 	between_at = "ring: rate begun";
 	between = attach_again;
@@ -969,11 +969,11 @@ static void expect_rate(uint64_t ticks, uint64_t ns)
  * rate is computed, and the noted one stays. */
 static void rates_are_of_time_that_went_by(void **state)
 {
-	struct percpu_ring_moment now;
+	struct percpu_moment now;
 
 	(void)state;
 	begin(0);
-	now = percpu_ring_now();
+	now = percpu_moment_now();
 	expect_rate(now.ticks + (UINT64_C(1) << 56), now.ns - 1000000000);
 	expect_rate(UINT64_MAX, now.ns - 1000000000);
 	expect_rate(now.ticks - 1000, now.ns + UINT64_C(1000000000000));

@@ -2,7 +2,7 @@
 /*
  * test_family.c - families: series that are found or made when their values are first used, the
  * cap and the overflow, what is refused. Removal: test_family_removal.c; kills:
- * test_family_steps.c; forks: test_family_epochs.c.
+ * test_family_steps.c; forks: test_presence.c; threads: test_family_threads.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,6 +13,7 @@
 
 #include <percpu/percpu.h>
 
+#include "declared.h"
 #include "support.h"
 #include "../family_calls.h"
 #include "../root_file.h"
@@ -133,6 +134,7 @@ static void caps_hold_and_nothing_is_lost(void **state)
 	assert_int_equal(percpu_family_overflows(NULL), 0);
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
 	assert_int_equal(percpu_family_overflows(f), 3); /* asked for, so not counted */
+	assert_int_equal(percpu_family_invalid(f), 0);
 	assert_int_equal(count_in(g, "a", 1), 2);
 	assert_int_equal(count_in(f, "b", 1), 2);
 	assert_int_equal(s->series.used, 4);
@@ -141,6 +143,99 @@ static void caps_hold_and_nothing_is_lost(void **state)
 	f = family_of(s, 3);
 	assert_int_equal(percpu_family_overflows(f), 3);
 	assert_int_equal(count_in(f, PERCPU_FAMILY_OVERFLOW, 0), 16);
+}
+
+/* Return the state of the overflow's record, which is behind that of the family. */
+static unsigned overflow_state(void)
+{
+	return percpu_directory_at(s, percpu_directory_at(s, 0)->size)->state;
+}
+
+/* No process reads the overflow until a call has got it: by a lack of room, by a value that cannot
+ * be a label's, or by its name. */
+static void overflows_are_hidden_until_they_are_needed(void **state)
+{
+	static const char *const lacking[] = { "b", "\xff", PERCPU_FAMILY_OVERFLOW };
+	struct percpu_counter *c = NULL;
+	struct percpu_family *f;
+	uint64_t changes;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		f = family_of(s, 1);
+		assert_int_equal(count_in(f, "a", 1), 1);
+		assert_int_equal(overflow_state(), PERCPU_RECORD_REMOVED);
+		changes = s->control->changes;
+		assert_int_equal(percpu_family_counter(f, &lacking[i], &c), 0);
+		assert_int_equal(overflow_state(), PERCPU_RECORD_IN_USE);
+		assert_int_equal(s->control->changes, changes + 2); /* it was a change */
+		assert_int_equal(percpu_family_counter(f, &lacking[i], &c), 0);
+		assert_int_equal(s->control->changes, changes + 2);
+		percpu_counter_add(c, 5);
+		assert_int_equal(count_in(family_of(t, 1), PERCPU_FAMILY_OVERFLOW, 0), 5);
+		assert_int_equal(close_both(state), 0);
+		(void)open_both(state);
+	}
+}
+
+/* The calls that count by values find the same series as the others. */
+static void counts_by_values_are_of_the_series(void **state)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_family *f = family_of(s, 1), *h;
+	struct percpu_histogram_snapshot *shot;
+	struct percpu_histogram *of_x;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(percpu_family_add(f, x, 5), 0);
+	assert_int_equal(percpu_family_add(f, y, 7), 0);
+	assert_int_equal(count_in(f, "x", 0), 15);
+	assert_int_equal(count_in(family_of(t, 1), PERCPU_FAMILY_OVERFLOW, 0), 7);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &h), 0);
+	assert_int_equal(percpu_family_record(h, x, 3), 0);
+	assert_int_equal(percpu_family_record(h, x, 4), 0);
+	assert_int_equal(percpu_family_record(h, y, 4), 0);
+	assert_int_equal(percpu_family_histogram(h, x, &of_x), 0);
+	assert_int_equal(percpu_histogram_snapshot_create(of_x, &shot), 0);
+	assert_int_equal(percpu_histogram_fetch(of_x, 0, shot), 0);
+	assert_int_equal(shot->count, 2);
+	assert_true(shot->sum == 7);
+	percpu_histogram_snapshot_destroy(shot);
+	assert_int_equal(percpu_family_add(h, x, 1), -EINVAL);
+	says("h: is a family of another kind");
+}
+
+/* Series are told apart by each of their values. */
+static void each_value_counts(void **state)
+{
+	static const char *const labels[] = { "a", "b", "c" };
+	static const char *const values[][3] = { { "x", "y", "z" }, { "x", "y", "zz" },
+						 { "x", "yz", "" }, { "xy", "", "z" },
+						 { "", "xy", "z" }, { "x", "", "yz" },
+						 { "X", "y", "z" }, { "y", "x", "z" },
+						 { "", "", "" } };
+	const size_t n = sizeof(values) / sizeof(values[0]);
+	const struct percpu_metric m = {
+		.size = sizeof(m), .name = "e_total", .label_names = labels, .labels = 3
+	};
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      OF_METRIC(m),
+					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_counter *c;
+	struct percpu_family *f;
+
+	(void)state;
+	assert_int_equal(family_with_cap(s, &d, n, &f), 0);
+	for (unsigned round = 1; round <= 2; round++)
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(percpu_family_add(f, values[i], 1 + i), 0);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(percpu_family_counter(f, values[i], &c), 0);
+		assert_int_equal(percpu_counter_fetch(c), 2 * (1 + i));
+	}
+	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
 /* The cap is in the record of the family alone (docs/memory/format.md). */
@@ -169,13 +264,13 @@ static void one_value_of_overflow_is_a_series(void **state)
 		.size = sizeof(m), .name = "f_total", .label_names = labels, .labels = 2
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_counter *c, *overflow;
 	struct percpu_family *f;
 
 	(void)state;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(family_with_cap(s, &d, 1, &f), 0);
 	assert_int_equal(percpu_family_counter(f, one, &c), 0);
 	assert_int_equal(percpu_family_counter(f, all, &overflow), 0);
 	assert_int_equal(percpu_family_overflows(f), 0);
@@ -248,13 +343,13 @@ static void other_parameters_are_refused(void **state)
 	};
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 1, .max = 64 };
 	struct percpu_declaration d = {
-		.size = sizeof(d), .metric = &m, .kind = PERCPU_METRIC_HISTOGRAM, .histogram = &o
+		.size = sizeof(d), OF_METRIC(m), .kind = PERCPU_METRIC_HISTOGRAM, .histogram = &o
 	};
 	struct percpu_family *f, *none = NULL;
 	struct percpu_histogram *h, *overflow;
 
 	(void)state;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(family_with_cap(s, &d, 1, &f), 0);
 	o.max = 128; /* the declared value stays */
 	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
 	assert_int_equal(percpu_family_histogram(f, (const char *const[]){ PERCPU_FAMILY_OVERFLOW },
@@ -262,9 +357,9 @@ static void other_parameters_are_refused(void **state)
 			 0);
 	assert_int_equal(h->high, overflow->high);
 	assert_int_equal(h->low, overflow->low);
-	assert_int_equal(percpu_segment_family(t, &d, 1, &none), -EEXIST);
+	assert_int_equal(family_with_cap(t, &d, 1, &none), -EEXIST);
 	d.histogram = NULL;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &none), -EEXIST);
+	assert_int_equal(family_with_cap(s, &d, 1, &none), -EEXIST);
 	assert_null(none);
 }
 
@@ -280,7 +375,7 @@ static void options_may_be_of_a_newer_version(void **state)
 		unsigned char byte[1024];
 	} o = { .byte = { 0 } };
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_HISTOGRAM,
 					      .histogram = &o.known };
 	struct percpu_histogram *h = NULL;
@@ -288,119 +383,180 @@ static void options_may_be_of_a_newer_version(void **state)
 
 	(void)state;
 	o.known.size = sizeof(o);
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(family_with_cap(s, &d, 1, &f), 0);
 	assert_int_equal(percpu_family_histogram(f, x, &h), 0);
 }
 
-static void structs_are_refused(const struct percpu_declaration *d)
+static void structs_are_refused(const struct percpu_declaration *d, const char *sentence)
 {
 	struct percpu_family *f = NULL;
 
-	assert_int_equal(percpu_segment_family(s, d, 1, &f), -EINVAL);
-	says("a struct of another size, or a family without a metric");
+	assert_int_equal(family_with_cap(s, d, 1, &f), -EINVAL);
+	says(sentence);
 	assert_null(f);
 }
 
 static void wrong_families_are_refused(void **state)
 {
 	static const char *const labels[] = { "a" };
-	const struct percpu_metric good = {
-		.size = sizeof(good), .name = "f_total", .label_names = labels, .labels = 1
-	};
-	struct percpu_metric m = good;
-	struct percpu_declaration d = { .size = sizeof(d),
-					.metric = &m,
-					.kind = PERCPU_METRIC_COUNTER };
+	const struct percpu_declaration good = { .size = sizeof(good),
+						 .name = "f_total",
+						 .label_names = labels,
+						 .labels = 1,
+						 .kind = PERCPU_METRIC_COUNTER };
+	static const char of_another_size[] =
+		"a struct percpu_declaration has another size, or fields that are not known";
+	static const char kinds[] = "a family is of single values, of no info and no statistics";
+	struct percpu_declaration d = good;
 	struct percpu_family *f = NULL;
 	char longest[2000];
 
 	(void)state;
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
-	assert_int_equal(percpu_segment_family(NULL, &d, 1, &f), -EINVAL);
-	assert_int_equal(percpu_segment_family(s, NULL, 1, &f), -EINVAL);
-	assert_int_equal(percpu_segment_family(s, &d, 1, NULL), -EINVAL);
-	assert_int_equal(percpu_segment_family(s, &d, 0, &f), -EINVAL);
-	says("a family of 0 series: 1 to 1000000");
-	assert_int_equal(percpu_segment_family(s, &d, PERCPU_FAMILY_CAP + 1, &f), -EINVAL);
-	m.label_values = labels;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says("a family has names of labels, and no values");
-	m = good;
-	m.labels = 0;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
+	assert_int_equal(family_with_cap(NULL, &d, 1, &f), -EINVAL);
+	assert_int_equal(family_with_cap(s, NULL, 1, &f), -EINVAL);
+	assert_int_equal(family_with_cap(s, &d, 1, NULL), -EINVAL);
+	says("there is no place for the family");
+	assert_int_equal(family_with_cap(s, &d, 0, &f), -EINVAL);
+	says("f_total: a family of 0 series: 1 to 1000000");
+	assert_int_equal(family_with_cap(s, &d, PERCPU_FAMILY_CAP + 1, &f), -EINVAL);
+	d.label_values = labels;
+	assert_int_equal(family_with_cap(s, &d, 1, &f), -EINVAL);
+	says("f_total: a family has names of labels, and no values");
+	d = good;
+	d.labels = 0;
+	assert_int_equal(family_with_cap(s, &d, 1, &f), -EINVAL);
 	says("f_total: a family has labels, and .labels is 0");
-	m.labels = PERCPU_METRIC_LABELS + 1;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -E2BIG);
-	m = good;
-	d.ret = &f;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	d.ret = NULL;
+	d.labels = PERCPU_METRIC_LABELS + 1;
+	assert_int_equal(family_with_cap(s, &d, 1, &f), -E2BIG);
+	d = good;
 	d.kind = 0;
-	m.name = NULL;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says("a family: a family is of single values, of no info and no statistics, and its row "
-	     "has no place for a handle");
-	m.name = longest;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	assert_non_null(strstr(percpu_error(), "its row has no place for a handle"));
+	d.name = NULL;
+	assert_int_equal(family_with_cap(s, &d, 1, &f), -EINVAL);
+	says("a family: a family is of single values, of no info and no statistics");
+	d.name = longest;
+	assert_int_equal(family_with_cap(s, &d, 1, &f), -EINVAL);
+	assert_non_null(strstr(percpu_error(), kinds));
 	d.kind = PERCPU_METRIC_INFO;
-	m.name = "f_info";
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	d.kind = PERCPU_METRIC_COUNTER;
-	m.name = "f";
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	m = good;
+	d.name = "f_info";
+	assert_int_equal(family_with_cap(s, &d, 1, &f), -EINVAL);
+	assert_non_null(strstr(percpu_error(), kinds));
+	d = good;
 	d.size--;
-	structs_are_refused(&d);
-	d.size++;
-	m.size--;
-	structs_are_refused(&d);
-	m.size++;
+	structs_are_refused(&d, of_another_size);
+	d = good;
 	d.histogram = &(const struct percpu_histogram_options){ .size = 1 };
-	structs_are_refused(&d);
+	structs_are_refused(&d, "f_total: its options have another size, or fields that are not "
+				"known");
 	d.histogram = &(const struct percpu_histogram_options){ .size = sizeof(*d.histogram) };
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says("f_total: options of a histogram are not for a counter");
-	d.histogram = NULL;
+	structs_are_refused(&d, "f_total: options of a histogram are not for a counter");
+	d = good;
 	d.fields = &(const struct percpu_metric_fields){ sizeof(*d.fields), "l", labels, 1 };
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says("f_total: fields are not for a counter");
-	d.fields = NULL;
+	structs_are_refused(&d, "f_total: fields are not for a counter");
+	d = good;
 	d.flags = 1;
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), -EINVAL);
-	says("f_total: flags 0x1 are not known of a counter");
-	d.flags = 0;
-	d.metric = NULL;
-	structs_are_refused(&d);
+	structs_are_refused(&d, "f_total: flags 0x1 are not known of a counter");
 	assert_null(f);
 	assert_int_equal(s->control->end, 0);
+}
+
+/* Values that cannot be labels count in the overflow, and are counted apart. */
+static void values_that_are_no_labels_overflow(void **state)
+{
+	struct percpu_segment *reader = NULL;
+	struct percpu_family *f = family_of(s, 3), *of_reader;
+	static char name[PERCPU_METRIC_VALUE + 2], huge[70000];
+	const char *const values[] = { name }, *const large[] = { huge };
+	struct percpu_counter *c = NULL, *d = NULL;
+
+	(void)state;
+	memset(huge, 'x', sizeof(huge) - 1);
+	huge[sizeof(huge) - 1] = '\0';
+	memcpy(name, huge, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(percpu_family_counter(f, values, &c), 0);
+	says("f_total: the value of label a has more than 4096 bytes");
+	assert_int_equal(percpu_family_add(f, large, 3), 0);
+	assert_int_equal(percpu_family_remove(f, values), -ENAMETOOLONG);
+	reader = open_family_file(path, 0);
+	of_reader = family_of(reader, 3);
+	assert_int_equal(percpu_family_counter(of_reader, values, &d), -ENAMETOOLONG);
+	strcpy(name, "\xff");
+	assert_int_equal(percpu_family_add(f, values, 4), 0);
+	says("f_total: the value of label a is not UTF-8");
+	assert_int_equal(percpu_family_remove(f, values), -EILSEQ);
+	assert_int_equal(percpu_family_counter(of_reader, values, &d), -EILSEQ);
+	assert_null(d);
+	assert_int_equal(percpu_family_invalid(f), 3);
+	assert_int_equal(percpu_family_invalid(family_of(t, 3)), 3);
+	assert_int_equal(percpu_family_invalid(NULL), 0);
+	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_ptr_equal(c, counter_of(f, PERCPU_FAMILY_OVERFLOW));
+	assert_int_equal(percpu_counter_fetch(c), 7);
+	percpu_segment_close(reader);
+}
+
+/* Values fill a record, and have no room if there is one byte more. */
+static void values_fill_a_record(void **state)
+{
+	static const char *const labels[] = { "a", "b", "c", "d", "e", "f", "g", "h",
+					      "i", "j", "k", "l", "m", "n", "o", "p" };
+	static char text[16][PERCPU_METRIC_VALUE + 1];
+	const struct percpu_declaration d =
+		percpu_declare_family(NULL, PERCPU_METRIC_COUNTER, "r", "h", labels, 16, 3);
+	/* Beside the values: a name, 16 labels, and lengths of values. */
+	size_t room = 65456 - 1 - 16 * 3 - 16 * 2;
+	struct percpu_counter *c, *same, *overflow;
+	const char *values[16];
+	struct percpu_family *f;
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		const size_t n = room < PERCPU_METRIC_VALUE ? room : PERCPU_METRIC_VALUE;
+
+		memset(text[i], 'v', n);
+		values[i] = text[i];
+		room -= n;
+	}
+	assert_int_equal(percpu_segment_family(s, &d, &f), 0);
+	assert_int_equal(percpu_family_counter(f, values, &c), 0);
+	assert_int_equal(percpu_family_counter(f, values, &same), 0);
+	assert_ptr_equal(c, same);
+	assert_int_equal(percpu_family_invalid(f), 0);
+	text[15][strlen(text[15])] = 'v';
+	assert_int_equal(percpu_family_counter(f, values, &overflow), 0);
+	assert_ptr_not_equal(c, overflow);
+	says("r: the values of its labels have 65408 bytes, and there is room for 65407");
+	assert_int_equal(percpu_family_invalid(f), 1);
+	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
 static void wrong_values_are_refused(void **state)
 {
 	struct percpu_family *f = family_of(s, 3);
 	struct percpu_counter *const there = counter_of(f, "there"), *c = there;
-	char name[PERCPU_METRIC_NAME + 2];
-	const char *values[] = { name };
+	char name[PERCPU_METRIC_NAME + 1];
+	const char *values[] = { NULL };
 	struct percpu_gauge *g = NULL;
 	const uint64_t end = s->control->end;
 
 	(void)state;
-	memset(name, 'x', sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(percpu_family_counter(f, values, &c), -ENAMETOOLONG);
-	says("f_total: the value of label a has more than 255 bytes");
-	strcpy(name, "\xff");
-	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
-	assert_int_equal(percpu_family_remove(f, values), -EILSEQ);
-	values[0] = NULL;
 	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
+	says("f_total: the value of label a is NULL");
+	assert_int_equal(percpu_family_add(f, values, 1), -EINVAL);
+	assert_int_equal(percpu_family_add(f, NULL, 1), -EINVAL);
+	assert_int_equal(percpu_family_record(f, NULL, 1), -EINVAL);
+	assert_int_equal(percpu_family_remove(f, values), -EINVAL);
 	assert_int_equal(percpu_family_counter(f, NULL, &c), -EINVAL);
 	assert_int_equal(percpu_family_remove(f, NULL), -EINVAL);
 	values[0] = "x";
 	assert_int_equal(percpu_family_counter(NULL, values, &c), -EINVAL);
 	assert_int_equal(percpu_family_remove(NULL, values), -EINVAL);
+	assert_int_equal(percpu_family_add(NULL, values, 1), -EINVAL);
+	assert_int_equal(percpu_family_record(NULL, values, 1), -EINVAL);
+	assert_int_equal(percpu_family_record(f, values, 1), -EINVAL);
+	says("f_total: is a family of another kind");
 	assert_int_equal(percpu_family_counter(f, values, NULL), -EINVAL);
 	assert_int_equal(percpu_family_gauge(f, values, &g), -EINVAL);
 	says("f_total: is a family of another kind");
@@ -408,13 +564,15 @@ static void wrong_values_are_refused(void **state)
 	assert_null(g);
 	assert_int_equal(s->control->end, end);
 	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(percpu_family_invalid(f), 0);
 	name[PERCPU_METRIC_NAME] = '\0';
 	memset(name, 'x', PERCPU_METRIC_NAME);
 	assert_int_equal(count_in(f, name, 1), 1);
 	assert_int_equal(count_in(family_of(t, 3), name, 1), 2);
 }
 
-/* The error names the label of the first wrong value, whatever the others are. */
+/* The sentence names the label of the first wrong value. A NULL is an error whatever the others
+ * are. */
 static void the_first_wrong_value_is_told(void **state)
 {
 	char longest[PERCPU_METRIC_NAME + 1], sentence[400];
@@ -424,7 +582,7 @@ static void the_first_wrong_value_is_told(void **state)
 		.size = sizeof(m), .name = "g_total", .label_names = labels, .labels = 4
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_counter *c = NULL;
 	struct percpu_family *f;
@@ -432,20 +590,35 @@ static void the_first_wrong_value_is_told(void **state)
 	(void)state;
 	memset(longest, 'x', PERCPU_METRIC_NAME);
 	longest[PERCPU_METRIC_NAME] = '\0';
-	assert_int_equal(percpu_segment_family(s, &d, 3, &f), 0);
+	assert_int_equal(family_with_cap(s, &d, 3, &f), 0);
 	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
 	says("g_total: the value of label first is NULL");
 	values[0] = "x";
-	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
-	says("g_total: the value of label a is not UTF-8");
-	values[1] = "x";
 	assert_int_equal(percpu_family_counter(f, values, &c), -EINVAL);
 	snprintf(sentence, sizeof(sentence), "g_total: the value of label %s is NULL", longest);
 	says(sentence);
-	values[2] = "x";
-	assert_int_equal(percpu_family_counter(f, values, &c), -EILSEQ);
-	says("g_total: the value of label b is not UTF-8");
 	assert_null(c);
+	values[2] = "x";
+	assert_int_equal(percpu_family_counter(f, values, &c), 0);
+	says("g_total: the value of label a is not UTF-8");
+	values[1] = "x";
+	assert_int_equal(percpu_family_counter(f, values, &c), 0);
+	says("g_total: the value of label b is not UTF-8");
+	assert_int_equal(percpu_family_invalid(f), 2);
+}
+
+/* A process that may only read gets the overflow, and stores nothing, which would kill it. */
+static struct percpu_family *of_reader;
+
+static int get_overflow(void *arg)
+{
+	static const char *const overflow[] = { PERCPU_FAMILY_OVERFLOW };
+	struct percpu_counter *c = NULL;
+
+	(void)arg;
+	test_child_require(percpu_family_counter(of_reader, overflow, &c) == 0, "it is there");
+	test_child_require(percpu_counter_fetch(c) == 0, "it has nothing");
+	return 0;
 }
 
 static void readers_find_and_add_nothing(void **state)
@@ -453,7 +626,7 @@ static void readers_find_and_add_nothing(void **state)
 	struct percpu_segment *reader = open_family_file(path, 0);
 	struct percpu_family *f = NULL, *g;
 	struct percpu_counter *c = NULL;
-	static const char *const y[] = { "y" };
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
 
 	(void)state;
 	assert_int_equal(declare_family(reader, "f_total", PERCPU_METRIC_COUNTER, 1, &f), -EROFS);
@@ -466,12 +639,19 @@ static void readers_find_and_add_nothing(void **state)
 	assert_null(c);
 	assert_int_equal(remove_value(f, "x"), -EROFS);
 	says("f_total: the segment was opened to read");
+	assert_int_equal(percpu_family_add(f, x, 1), -EROFS);
+	says("f_total: the segment was opened to read");
+	of_reader = f;
+	test_in_child(get_overflow, NULL);
+	assert_int_equal(percpu_directory_at(s, 0)->state, PERCPU_RECORD_FAMILY);
+	assert_int_equal(overflow_state(), PERCPU_RECORD_REMOVED);
 	assert_int_equal(count_in(g, "y", 2), 2);
 	assert_int_equal(percpu_family_overflows(f), 1);
 	percpu_segment_close(reader);
 }
 
-/* In a file that cannot grow, series that do not fit count in the overflow. */
+/* In a file that cannot grow, series that do not fit count in the overflow. One that has a record
+ * gets its object once there is room. */
 static int fill_file(void *arg)
 {
 	const size_t chunk = percpu_chunk_size(PERCPU_STRIDE, s->region->cpus);
@@ -481,8 +661,9 @@ static int fill_file(void *arg)
 		.size = sizeof(m), .name = "h", .label_names = labels, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_HISTOGRAM };
+	static const char *const first[] = { "h0" };
 	struct percpu_segment *f = NULL;
 	struct percpu_histogram *h, *of_all;
 	struct percpu_family *family;
@@ -492,7 +673,7 @@ static int fill_file(void *arg)
 
 	test_child_require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "a limit");
 	test_child_require(percpu_segment_open(arg, ALL, NULL, &f) == 0, "a segment");
-	test_child_require(percpu_segment_family(f, &d, 10000, &family) == 0, "a family");
+	test_child_require(family_with_cap(f, &d, 10000, &family) == 0, "a family");
 	strcpy(value, PERCPU_FAMILY_OVERFLOW);
 	test_child_require(percpu_family_histogram(family, values, &of_all) == 0, "the overflow");
 	do {
@@ -502,7 +683,14 @@ static int fill_file(void *arg)
 	} while (h != of_all && n < 10000);
 	test_child_require(h == of_all && n > 2, "a full file");
 	test_child_require(percpu_family_overflows(family) == 1, "which is counted");
-	test_child_require(f->series.used == n, "and nothing else is there");
+	test_child_require(f->series.used == n + 1, "the last one has a record");
+	test_child_require(percpu_family_remove(family, first) == 0, "one goes");
+	percpu_segment_close(f);
+	test_child_require(percpu_segment_open(arg, ALL, NULL, &f) == 0, "it again");
+	test_child_require(family_with_cap(f, &d, 10000, &family) == 0, "the family");
+	test_child_require(percpu_family_histogram(family, values, &h) == 0, "the last one");
+	test_child_require(percpu_family_overflows(family) == 1, "has room");
+	test_child_require(f->series.used == n + 1, "and the record that it had");
 	percpu_segment_close(f);
 	return 0;
 }
@@ -544,26 +732,6 @@ static void families_need_the_file(void **state)
 	assert_non_null(family_of(s, 3));
 }
 
-/* Releasing removed handles keeps the epoch if it cannot hold a new one. */
-static void releasing_needs_the_file(void **state)
-{
-	struct percpu_family *f = family_of(s, 3);
-	const int fd = s->region->file.fd, kept = dup(fd);
-	void *const epoch = s->epoch;
-
-	(void)state;
-	assert_int_equal(count_in(f, "x", 1), 1);
-	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(close(fd), 0);
-	assert_int_equal(percpu_segment_release_removed(s), -EBADF);
-	says("removed series: the program has closed the segment's descriptor, by which the file is "
-	     "opened once more");
-	assert_ptr_equal(s->epoch, epoch);
-	assert_int_equal(dup2(kept, fd), fd);
-	assert_int_equal(close(kept), 0);
-	assert_int_equal(percpu_segment_release_removed(s), 0);
-}
-
 static void nothing_is_kept(void **state)
 {
 	struct test_holding before;
@@ -575,8 +743,6 @@ static void nothing_is_kept(void **state)
 	r = open_family_file(path, ALL);
 	assert_int_equal(count_in(family_of(r, 3), "x", 1), 1);
 	assert_int_equal(test_holding_now().fds, before.fds + 1); /* the segment's own */
-	assert_int_equal(percpu_segment_release_removed(r), 0);
-	assert_int_equal(test_holding_now().fds, before.fds + 1);
 	percpu_segment_close(r);
 	test_assert_holding(before);
 }
@@ -589,6 +755,9 @@ int main(void)
 		both(each_kind_has_families),
 		both(the_same_values_have_the_same_handle),
 		both(caps_hold_and_nothing_is_lost),
+		both(overflows_are_hidden_until_they_are_needed),
+		both(counts_by_values_are_of_the_series),
+		both(each_value_counts),
 		both(records_of_series_have_no_cap),
 		both(one_value_of_overflow_is_a_series),
 		both(other_families_of_a_name_are_refused),
@@ -596,12 +765,13 @@ int main(void)
 		both(other_parameters_are_refused),
 		both(options_may_be_of_a_newer_version),
 		both(wrong_families_are_refused),
+		both(values_that_are_no_labels_overflow),
+		both(values_fill_a_record),
 		both(wrong_values_are_refused),
 		both(the_first_wrong_value_is_told),
 		both(readers_find_and_add_nothing),
 		both(full_files_overflow),
 		both(families_need_the_file),
-		both(releasing_needs_the_file),
 		both(nothing_is_kept),
 	};
 

@@ -59,59 +59,6 @@ int __wrap_percpu_robust_lock(struct percpu_robust *h, uint32_t *word, uint64_t 
 	return locked ? -ETIMEDOUT : __real_percpu_robust_lock(h, word, timeout_ns);
 }
 
-/* A record that a killed process left half made is freed only once the allocator's lock can be
- * taken. */
-static void half_made_ones_wait_for_the_lock(void **state)
-{
-	struct percpu_record_copy c;
-	struct percpu_segment_record *r = NULL;
-	struct percpu_family *g;
-	uint64_t at = 0;
-
-	(void)state;
-	assert_int_equal(count_in(f, "x", 1), 1);
-	while (percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r))
-		;
-	r->key = 0; /* of the last record */
-	t = open_family_file(path, ALL);
-	g = family_of(t, 1);
-	locked = true;
-	assert_int_equal(percpu_reuse_free(t, 0), -ETIMEDOUT);
-	assert_int_equal(count_in(g, "y", 1), 1);
-	assert_int_equal(percpu_family_overflows(g), 1);
-	assert_int_equal(r->state, PERCPU_RECORD_IN_USE);
-	locked = false;
-	assert_int_equal(count_in(g, "y", 1), 1);
-	assert_int_equal(percpu_family_overflows(g), 1);
-}
-
-/* There is no memory to list the first of two half made records that are freed at once. The tables
- * are made anew, and have both. */
-static void records_that_were_not_listed_are_found(void **state)
-{
-	struct percpu_record_copy c;
-	struct percpu_segment_record *r = NULL;
-	struct percpu_family *two = NULL;
-	uint64_t at = 0;
-
-	(void)state;
-	assert_int_equal(declare_family(s, "two_total", PERCPU_METRIC_COUNTER, 2, &two), 0);
-	assert_int_equal(count_in(two, "a", 1), 1);
-	assert_int_equal(count_in(two, "b", 1), 1);
-	for (int i = 0; percpu_directory_next(s, PERCPU_SERIES, &at, &c, &r); i++)
-		if (i >= 2) /* behind the overflows of two families */
-			r->key = 0;
-	t = open_family_file(path, ALL);
-	assert_int_equal(declare_family(t, "two_total", PERCPU_METRIC_COUNTER, 2, &two), 0);
-	assert_int_equal(t->unkeyed, 2);
-	fault_set(FAULT_REALLOC, 1, ENOMEM, false); /* the first is for the list of removed ones */
-	assert_int_equal(percpu_reuse_free(t, 0), 0);
-	assert_int_equal(fault_clear(), 1);
-	assert_int_equal(count_in(two, "c", 1), 1);
-	assert_int_equal(count_in(two, "d", 1), 1);
-	assert_int_equal(percpu_family_overflows(two), 0);
-}
-
 /* If the file cannot be mapped for one more metric, the system's error is returned. */
 static void what_cannot_be_mapped_is_told(void **state)
 {
@@ -174,25 +121,6 @@ static void whatever_fails_is_told(void **state)
 		}
 }
 
-/* An object is freed only after the journal's update of it is completed: another series may get
- * it. */
-static void updates_are_completed_before_objects_go(void **state)
-{
-	(void)state;
-	assert_int_equal(count_in(f, "x", 1), 1);
-	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(percpu_segment_release_removed(s), 0);
-	busy = true;
-	assert_int_equal(percpu_reuse_free(s, 0), -ETIMEDOUT);
-	assert_int_equal(s->removed.n, 1);
-	assert_int_equal(count_in(f, "y", 1), 1);
-	assert_int_equal(percpu_family_overflows(f), 1);
-	busy = false;
-	assert_int_equal(count_in(f, "y", 1), 1);
-	assert_int_equal(percpu_family_overflows(f), 1);
-	assert_int_equal(s->removed.n, 0);
-}
-
 /* Add a chunk to the region. */
 static void grow(struct percpu_region *r)
 {
@@ -203,47 +131,72 @@ static void grow(struct percpu_region *r)
 		assert_int_equal(percpu_region_alloc(r, PERCPU_LANE_SIZE / 2, 8, &cell), 0);
 }
 
-/* The same for a chunk that another process has added: neither the process that frees the
- * object, nor the one that reuses it, has mapped it yet. */
-static void updates_out_of_reach_are_completed(void **state)
+/* Let a removed series x lie in a chunk that no other process has mapped, and leave an update of it
+ * in the journal, as a killed process does. */
+static void leave_journal(void)
 {
-	struct percpu_segment *u = open_family_file(path, ALL);
-	struct percpu_counter *c;
 	struct percpu_family *others;
+	struct percpu_counter *c;
 	struct percpu_journal *j;
-	const uint32_t n = s->region->n;
-	uint64_t key;
 
-	(void)state;
-	assert_non_null(family_of(u, 1));
+	percpu_segment_close(s);
+	s = open_family_file(path, ALL);
 	t = open_family_file(path, ALL);
 	others = family_of(t, 1);
 	grow(t->region);
 	c = counter_of(others, "x");
-	key = percpu_counter_key(c);
-	j = &percpu_chunk_of(c)->header->journal; /* as a killed process leaves it */
+	assert_int_equal(remove_value(others, "x"), 0);
+	j = &percpu_chunk_of(c)->header->journal;
 	j->offset = (size_t)((const char *)c - percpu_chunk_of(c)->base);
 	j->words = 1;
 	j->value[0] = 1000;
 	j->turn |= 1;
-	assert_int_equal(remove_value(others, "x"), 0);
-	assert_int_equal(percpu_segment_release_removed(t), 0);
-	assert_int_equal(percpu_segment_release_removed(u), 0);
-	assert_int_equal(percpu_segment_release_removed(s), 0);
-	assert_int_equal(u->region->n, n);
-	fault_set(FAULT_MMAP, 0, ENOMEM, false);
-	assert_int_equal(percpu_reuse_free(u, 0), -ENOMEM);
+	percpu_segment_close(t);
+	t = NULL;
+}
+
+/* Return whether x was freed. Its record is the third one. */
+static bool is_free(void)
+{
+	uint64_t at = 0;
+
+	assert_int_equal(percpu_directory_refresh(s), 0);
+	for (int i = 0; i < 2; i++)
+		at += percpu_directory_at(s, at)->size;
+	return percpu_directory_at(s, at)->state == PERCPU_RECORD_FREE;
+}
+
+/* An object is freed only after the journal's update of it is completed: another series may get
+ * it. */
+static void updates_are_completed_before_objects_go(void **state)
+{
+	struct percpu_counter *c;
+
+	(void)state;
+	leave_journal();
+	fault_set(FAULT_MMAP, 0, ENOMEM, false); /* the chunk was not mapped yet */
+	percpu_series_free_removed(s);
 	assert_int_not_equal(fault_clear(), 0);
-	assert_int_equal(u->removed.n, 1);
-	assert_int_equal(percpu_reuse_free(u, 0), 0);
-	assert_int_equal(u->removed.n, 0);
-	assert_int_equal(s->region->n, n);
+	assert_false(is_free());
+	busy = true;
+	percpu_series_free_removed(s);
+	assert_false(is_free());
+	busy = false;
+	locked = true;
+	percpu_series_free_removed(s);
+	assert_false(is_free());
+	locked = false;
+	fault_set(FAULT_FCNTL, 0, ENOLCK, true); /* nobody can be asked for */
+	percpu_series_free_removed(s);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_false(is_free());
+	assert_int_equal(s->control->changes % 2, 0);
+	f = family_of(s, 1);
+	assert_true(is_free());
 	c = counter_of(f, "y");
-	assert_int_equal(percpu_counter_key(c), key);
 	assert_int_equal(percpu_family_overflows(f), 0);
 	assert_int_equal(percpu_journal_recover(percpu_chunk_of(c), 0), 0);
 	assert_int_equal(percpu_counter_fetch(c), 0);
-	percpu_segment_close(u);
 }
 
 /* A family counts in the overflow if there is no memory for a new series. */
@@ -280,35 +233,96 @@ static void overflows_of_threads_are_counted(void **state)
 	assert_int_equal(percpu_family_overflows(f), 2 * test_rounds(1000000));
 }
 
-/* A value that cannot be a label's is refused, and not counted, also if there is no memory. */
-static void wrong_values_are_refused_without_memory(void **state)
+/* A value that cannot be a label's is counted as such, also if there is no memory. */
+static void invalid_values_are_told_without_memory(void **state)
 {
-	char overlong[400];
+	static char overlong[PERCPU_METRIC_VALUE + 2];
 	const char *const values[] = { NULL, "\xff", overlong };
-	const int errors[] = { -EINVAL, -EILSEQ, -ENAMETOOLONG };
+	const int of_removal[] = { -EINVAL, -EILSEQ, -ENAMETOOLONG };
 	struct percpu_counter *c = NULL;
 
 	(void)state;
 	memset(overlong, 'x', sizeof(overlong) - 1);
 	overlong[sizeof(overlong) - 1] = '\0';
 	for (int i = 0; i < 3; i++) {
+		c = NULL;
 		fault_set(FAULT_MALLOC, 0, ENOMEM, true);
-		assert_int_equal(percpu_family_counter(f, &values[i], &c), errors[i]);
-		assert_int_equal(percpu_family_remove(f, &values[i]), errors[i]);
+		assert_int_equal(percpu_family_counter(f, &values[i], &c), i == 0 ? -EINVAL : 0);
+		assert_int_equal(percpu_family_remove(f, &values[i]), of_removal[i]);
 		(void)fault_clear();
+		assert_true((c == NULL) == (i == 0));
 	}
-	assert_null(c);
 	assert_int_equal(percpu_family_overflows(f), 0);
+	assert_int_equal(percpu_family_invalid(f), 2);
+}
+
+/* A removed series that cannot be found again counts in the overflow, and stays removed. */
+static void what_cannot_begin_anew_overflows(void **state)
+{
+	const int fd = s->region->file.fd, kept = dup(fd);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 5), 5);
+	assert_int_equal(remove_value(f, "x"), 0);
+	locked = true;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	locked = false;
+	fault_set(FAULT_FCNTL, 0, ENOLCK, true);
+	assert_int_equal(count_in(f, "x", 1), 2);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(close(fd), 0); /* as a daemon does */
+	assert_int_equal(count_in(f, "x", 1), 3);
+	assert_int_equal(dup2(kept, fd), fd);
+	assert_int_equal(close(kept), 0);
+	assert_int_equal(percpu_family_overflows(f), 3);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 3);
+}
+
+/* Without memory for the table of the family, each look-up reads the file, and finds the same
+ * handle. */
+static void tables_without_memory_are_no_loss(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_counter *c, *found;
+	unsigned nth;
+
+	(void)state;
+	c = counter_of(f, "x");
+	t = open_family_file(path, ALL);
+	f = family_of(t, 1);
+	c = counter_of(f, "x");
+	for (nth = 0; nth < 4; nth++) {
+		percpu_segment_close(t);
+		t = open_family_file(path, ALL);
+		f = family_of(t, 1);
+		for (enum fault_call call = FAULT_MALLOC; call <= FAULT_CALLOC; call++) {
+			fault_set(call, nth, ENOMEM, false);
+			assert_int_equal(percpu_family_counter(f, x, &found), 0);
+			(void)fault_clear();
+			assert_int_equal(percpu_family_counter(f, x, &c), 0);
+			assert_int_equal(percpu_family_counter(f, x, &found), 0);
+			assert_ptr_equal(found, c);
+		}
+	}
 }
 
 /* Each call of the segment says for what there was no memory. */
 static void no_memory_is_told(void **state)
 {
-	static const char *const x[] = { "x" };
+	static const char *const x[] = { "x" }, *const label[] = { "a" };
+	const struct percpu_declaration d =
+		percpu_declare_family(NULL, PERCPU_METRIC_COUNTER, "n_total", "", label, 1, 1);
 	struct percpu_segment_start start;
+	struct percpu_family *none = NULL;
 	struct percpu_counter *c = NULL;
 
 	(void)state;
+	fault_set(FAULT_CALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_segment_family(s, &d, &none), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_string_equal(percpu_error(), "no memory for a family");
+	assert_null(none);
 	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
 	assert_int_equal(percpu_family_remove(f, x), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
@@ -649,31 +663,11 @@ static void who_may_only_read_overflows_nothing(void **state)
 	}
 }
 
-/* A process that lacks the memory to look at another one's changes releases its lock. */
+/* A process that lacks the memory to enter another one's records releases its lock. */
 
 static int remove_x(void)
 {
 	return remove_value(f, "x");
-}
-
-/* Free a removed record. */
-static int free_removed(void)
-{
-	return percpu_reuse_free(s, 0);
-}
-
-/* Free the record of a process that was killed before the record had an object. */
-static int free_half_made(void)
-{
-	s->unkeyed++;
-	return percpu_reuse_free(s, 0);
-}
-
-static int recover_change(void)
-{
-	s->control->changes |= 1; /* as a killed process leaves it */
-	percpu_reuse_await_change(s);
-	return s->control->changes & 1 ? -ENOMEM : 0;
 }
 
 static int add_y(void)
@@ -683,6 +677,12 @@ static int add_y(void)
 
 	assert_true((e == 0) == (c != NULL));
 	return e;
+}
+
+static int free_removed(void)
+{
+	percpu_series_free_removed(s);
+	return percpu_directory_refresh(s);
 }
 
 /* Check that the lock can be taken at once. */
@@ -700,256 +700,71 @@ static int take_lock(void *arg)
 
 static void no_memory_keeps_no_lock(void **state)
 {
-	static int (*const calls[])(void) = { remove_x, free_removed, free_half_made,
-					      recover_change, add_y };
+	static int (*const calls[])(void) = { remove_x, add_y, free_removed };
 	struct percpu_family *others;
-	void *epoch = NULL;
+	char value[16];
+	unsigned n = 0;
 
 	(void)state;
-	assert_int_equal(declare_family(s, "g_total", PERCPU_METRIC_COUNTER, 1000, &f), 0);
+	assert_int_equal(declare_family(s, "g_total", PERCPU_METRIC_COUNTER, 10000, &f), 0);
 	t = open_family_file(path, ALL);
-	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 1000, &others), 0);
-	assert_int_equal(count_in(f, "x", 1), 1);
-	for (unsigned i = 0; i < 5; i++) {
-		assert_int_equal(count_in(f, "gone", 1), 1);
-		assert_int_equal(percpu_epoch_take(s, &epoch), 0);
-		assert_int_equal(remove_value(f, "gone"), 0);
-		assert_int_equal(percpu_segment_release_removed(s), 0);
-		assert_int_equal(percpu_segment_release_removed(t), 0);
-		assert_int_equal(count_in(others, "y", 1), 1);
-		assert_int_equal(remove_value(others, "y"), 0); /* so s makes its tables again */
-		percpu_epoch_drop(epoch);
+	assert_int_equal(declare_family(t, "g_total", PERCPU_METRIC_COUNTER, 10000, &others), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(count_in(f, "x", 1), 1 + (i == 2));
+		for (size_t size = s->series.size; 4 * n < 3 * size + 4; n++) {
+			snprintf(value, sizeof(value), "%u", n); /* s needs larger tables then */
+			assert_int_equal(count_in(others, value, 1), 1);
+		}
 		fault_set(FAULT_CALLOC, 0, ENOMEM, true);
 		assert_int_equal(calls[i](), -ENOMEM);
 		assert_int_not_equal(fault_clear(), 0);
 		test_in_child(take_lock, NULL);
-		if (calls[i] == free_half_made) { /* it copies the record */
-			fault_set(FAULT_MALLOC, 0, ENOMEM, true);
-			assert_int_equal(calls[i](), -ENOMEM);
-			assert_int_equal(fault_clear(), 1);
-			test_in_child(take_lock, NULL);
-		}
-		assert_int_equal(count_in(others, "z", 1), i + 1);
-		assert_int_equal(percpu_family_overflows(others), 0);
 		assert_int_equal(calls[i](), 0);
 	}
 }
 
-/* Handles of removed series are given back once, even if there was no memory to note them
- * before. */
-
-enum { MANY = 100 }; /* more than a new list has room for */
-
-static const char *const *nth_value(unsigned n)
-{
-	static const char *values[1];
-	static char value[16];
-
-	snprintf(value, sizeof(value), "v%u", n);
-	values[0] = value;
-	return values;
-}
-
-static void resolve_many(struct percpu_extrema **ret)
-{
-	for (unsigned i = 0; i < MANY; i++)
-		assert_int_equal(percpu_family_extrema(f, nth_value(i), &ret[i]), 0);
-}
-
-/* Return whether all handles can be used: they stay until the process releases. */
-static bool may_observe(struct percpu_extrema *const *x)
-{
-	bool may = true;
-
-	for (unsigned i = 0; i < MANY; i++)
-		may &= percpu_extrema_observe(x[i], 1) == 0;
-	return may;
-}
-
-/* Run in a child: a handle that is given back twice would kill it. */
-static int look_without_memory(void *x)
-{
-	bool failed = true;
-	unsigned nth;
-	int e;
-
-	for (nth = 0; failed; nth++) {
-		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
-		e = percpu_directory_refresh(s);
-		failed = fault_clear() != 0;
-		test_child_require(e == (failed ? -ENOMEM : 0), "an error");
-		test_child_require(s->retired.n == (failed ? 0 : MANY), "all or none");
-		test_child_require(may_observe(x), "they are still there");
-	}
-	test_child_require(nth > 4, "two lists that become longer");
-	test_child_require(percpu_segment_release_removed(s) == 0, "release");
-	test_child_require(s->retired.n == 0, "none");
-	percpu_segment_close(s);
-	return 0;
-}
-
-static void what_others_remove_is_given_back_once(void **state)
-{
-	struct percpu_extrema *x[MANY];
-	struct percpu_family *others;
-
-	(void)state;
-	assert_int_equal(declare_family(s, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &f), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(declare_family(t, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &others), 0);
-	resolve_many(x);
-	for (unsigned i = 0; i < MANY; i++)
-		assert_int_equal(percpu_family_remove(others, nth_value(i)), 0);
-	test_in_child(look_without_memory, x);
-	assert_int_equal(percpu_segment_release_removed(s), 0);
-	assert_int_equal(s->retired.n, 0);
-}
-
-/* Remove series, where each removal lacks the memory for its nth list. Returns how often that
- * failed a call. */
-static unsigned remove_without_memory(unsigned nth)
-{
-	struct percpu_extrema *x[MANY];
-	unsigned failed = 0;
-	int e;
-
-	assert_int_equal(declare_family(s, "x", PERCPU_METRIC_EXTREMA, 2 * MANY, &f), 0);
-	resolve_many(x);
-	for (unsigned i = 0; i < MANY; i++) {
-		fault_set(FAULT_REALLOC, nth, ENOMEM, false);
-		e = percpu_family_remove(f, nth_value(i));
-		failed += fault_clear();
-		assert_true(e == 0 || e == -ENOMEM);
-		if (e != 0)
-			assert_int_equal(percpu_family_remove(f, nth_value(i)), 0);
-		assert_true(may_observe(x));
-	}
-	assert_int_equal(percpu_directory_refresh(s), 0);
-	assert_int_equal(s->retired.n, MANY);
-	assert_int_equal(percpu_segment_release_removed(s), 0);
-	assert_int_equal(s->retired.n, 0);
-	return failed;
-}
-
-static void what_is_removed_here_is_given_back_once(void **state)
-{
-	unsigned nth = 0;
-
-	while (remove_without_memory(nth) != 0) {
-		nth++;
-		close_one(state);
-		open_one(state);
-	}
-	assert_true(nth > 1);
-}
-
-/* Calls that taking an epoch makes: to open the file once more, lock it, map it, and keep the
+/* Calls by which a process is present: to open the file once more, lock it, map it, and keep the
  * mapping from children of fork. */
-static const enum fault_call of_epochs[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
-					     FAULT_MADVISE };
-enum { OF_EPOCHS = sizeof(of_epochs) / sizeof(of_epochs[0]) };
+static const enum fault_call of_presence[] = { FAULT_OPEN, FAULT_FSTAT, FAULT_FCNTL, FAULT_MMAP,
+					       FAULT_MADVISE };
+enum { OF_PRESENCE = sizeof(of_presence) / sizeof(of_presence[0]) };
 
-/* If an epoch cannot be taken, all parts of it are given back, and the caller gets none. */
-static void failed_epochs_are_not_told(void **state)
+/* If a process cannot be present, all parts of it are given back, and the caller gets none. */
+static void failed_presences_are_not_told(void **state)
 {
 	struct test_holding before;
-	void *epoch = NULL;
+	struct percpu_family *g = NULL;
+	void *presence = NULL;
 
 	(void)state;
+	t = open_family_file(path, ALL);
 	before = test_holding_now();
-	for (unsigned i = 0; i < OF_EPOCHS; i++) {
-		fault_set(of_epochs[i], 0, ENOMEM, true);
-		assert_true(percpu_epoch_take(s, &epoch) < 0);
+	for (unsigned i = 0; i < OF_PRESENCE; i++) {
+		fault_set(of_presence[i], 0, ENOMEM, true);
+		assert_true(percpu_presence_take(t, &presence) < 0);
 		assert_int_not_equal(fault_clear(), 0);
-		assert_null(epoch);
+		assert_null(presence);
+		if (of_presence[i] != FAULT_MADVISE) {
+			fault_set(of_presence[i], 0, ENOENT, true); /* there is no /proc */
+			assert_true(declare_family(t, "f_total", PERCPU_METRIC_COUNTER, 1, &g) < 0);
+			assert_int_not_equal(fault_clear(), 0);
+			assert_non_null(strstr(percpu_error(), "f_total: "));
+		}
+		assert_null(g);
+		assert_null(t->presence);
+		assert_false(t->is_present);
 		test_assert_holding(before);
 	}
-	assert_int_equal(percpu_epoch_take(s, &epoch), 0);
-	percpu_epoch_drop(epoch);
+	assert_int_equal(percpu_presence_take(t, &presence), 0);
+	assert_null(t->presence);
+	percpu_presence_drop(presence);
 	test_assert_holding(before);
+	assert_non_null(family_of(t, 1));
 }
 
-/* A process whose releasing fails keeps all handles, and their objects are not reused. */
-
-static const enum fault_call of_releasing[] = { FAULT_OPEN, FAULT_FSTAT,  FAULT_FCNTL,
-						FAULT_MMAP, FAULT_CALLOC, FAULT_REALLOC };
-enum { OF_RELEASING = sizeof(of_releasing) / sizeof(of_releasing[0]) };
-
-static struct percpu_histogram *histogram_of(struct percpu_family *of, const char *value)
-{
-	struct percpu_histogram *h = NULL;
-
-	assert_int_equal(percpu_family_histogram(of, &value, &h), 0);
-	return h;
-}
-
-/* Return whether a series of that value can be made, or is there. */
-static bool has_room(struct percpu_family *of, const char *value)
-{
-	const uint64_t before = percpu_family_overflows(of);
-
-	(void)histogram_of(of, value);
-	return percpu_family_overflows(of) == before;
-}
-
-/* Check that the handle of a series that another process has removed can still be used. */
-static void expect_kept(struct percpu_histogram *h, uint64_t n)
-{
-	struct percpu_histogram_snapshot *shot;
-
-	percpu_histogram_record(h, 1);
-	assert_int_equal(percpu_histogram_snapshot_create(h, &shot), 0);
-	assert_int_equal(percpu_histogram_fetch(h, 0, shot), 0);
-	assert_int_equal(shot->count, n);
-	percpu_histogram_snapshot_destroy(shot);
-}
-
-/* Release removed handles while a call fails. Returns whether one did. */
-static bool release_with(enum fault_call call, unsigned nth, bool later)
-{
-	struct test_holding before = test_holding_now();
-	int e;
-
-	fault_set(call, nth, fault_error(call), later);
-	e = percpu_segment_release_removed(s);
-	if (fault_clear() == 0) {
-		assert_int_equal(e, 0);
-		return false;
-	}
-	assert_true(e < 0);
-	test_assert_holding(before);
-	return true;
-}
-
-static void what_is_not_said_is_not_given_up(void **state)
-{
-	struct percpu_family *of_s, *of_t;
-	struct percpu_histogram *h;
-	static const char x[] = "x";
-	const char *const values[] = { x };
-	uint64_t n;
-
-	(void)state;
-	assert_int_equal(declare_family(s, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_s), 0);
-	t = open_family_file(path, ALL);
-	assert_int_equal(declare_family(t, "h", PERCPU_METRIC_HISTOGRAM, 1, &of_t), 0);
-	for (unsigned i = 0; i < 2 * OF_RELEASING; i++) {
-		h = histogram_of(of_s, x);
-		n = 0;
-		assert_int_equal(percpu_family_remove(of_t, values), 0);
-		assert_int_equal(percpu_segment_release_removed(t), 0);
-		while (release_with(of_releasing[i / 2], (unsigned)n, i % 2 != 0)) {
-			assert_false(has_room(of_t, "y"));
-			expect_kept(h, ++n);
-		}
-		assert_int_not_equal(n, 0);
-		assert_true(has_room(of_t, x));
-	}
-}
-
-/* A reset that cannot take the epoch it needs clears nothing, and keeps nothing. The next one
+/* A reset that cannot be present, as it needs, clears nothing, and keeps nothing. The next one
  * completes it. */
-static void no_epoch_is_no_start(void **state)
+static void no_presence_is_no_start(void **state)
 {
 	struct percpu_segment *t = NULL;
 	struct test_holding before;
@@ -1020,8 +835,8 @@ static bool start_anew_without_memory(unsigned nth)
 	return failed != 0;
 }
 
-/* A reset that lacks memory does not count as done. If it could not begin, it keeps no epoch, so
- * that removed objects can be reused. */
+/* A reset that lacks memory does not count as done. If it could not begin, it keeps no presence, so
+ * that removed objects can be freed. */
 static void no_memory_is_no_start(void **state)
 {
 	struct percpu_histogram_snapshot *of_h;
@@ -1045,7 +860,9 @@ static void no_memory_is_no_start(void **state)
 	percpu_histogram_snapshot_destroy(of_h);
 	assert_int_equal(count_in(f, "x", 1), 1);
 	assert_int_equal(remove_value(f, "x"), 0);
-	assert_int_equal(percpu_segment_release_removed(s), 0);
+	percpu_segment_close(s);
+	s = open_family_file(path, ALL);
+	f = family_of(s, 1);
 	assert_int_equal(count_in(f, "y", 1), 1);
 	assert_int_equal(percpu_family_overflows(f), 0);
 }
@@ -1056,20 +873,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		one(updates_are_completed_before_objects_go),
-		one(updates_out_of_reach_are_completed),
-		one(half_made_ones_wait_for_the_lock),
-		one(records_that_were_not_listed_are_found),
 		one(what_cannot_be_mapped_is_told),
 		cmocka_unit_test(whatever_fails_is_told),
 		one(no_memory_is_no_loss),
 		one(overflows_of_threads_are_counted),
-		one(wrong_values_are_refused_without_memory),
+		one(invalid_values_are_told_without_memory),
+		one(what_cannot_begin_anew_overflows),
+		one(tables_without_memory_are_no_loss),
 		one(no_memory_is_told),
 		one(no_address_space_is_no_loss),
 		one(who_may_only_read_overflows_nothing),
 		one(no_memory_keeps_no_lock),
-		one(what_others_remove_is_given_back_once),
-		one(what_is_removed_here_is_given_back_once),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
 		one(lanes_out_of_reach_are_not_free),
@@ -1078,9 +892,8 @@ int main(void)
 		one(holders_out_of_reach_are_not_the_asker),
 		one(what_is_held_out_of_reach_stays),
 		one(gauges_out_of_reach_stay),
-		one(failed_epochs_are_not_told),
-		one(what_is_not_said_is_not_given_up),
-		one(no_epoch_is_no_start),
+		one(failed_presences_are_not_told),
+		one(no_presence_is_no_start),
 		one(no_memory_is_no_start),
 		one(no_memory_is_no_picture),
 	};

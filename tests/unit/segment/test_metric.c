@@ -44,6 +44,13 @@ static int extrema(const struct percpu_metric *m)
 	return percpu_segment_extrema(s, m, 0, &x);
 }
 
+static int histogram(const struct percpu_metric *m)
+{
+	struct percpu_histogram *h = NULL;
+
+	return percpu_segment_histogram(s, m, NULL, &h);
+}
+
 #define NAMED(n)                                                                                   \
 	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
 
@@ -55,77 +62,61 @@ static void refused(int got, int expected, const char *words)
 		fail_msg("\"%s\" does not say \"%s\"", percpu_error(), words);
 }
 
-static void names_are_checked(void **state)
+static void names_are_any_text(void **state)
 {
-	static const char *const bad[] = { "1_total",	     "a-b_total", "a b_total",
-					   "\xc3\xa4_total", "a:b_total", "a{b_total" };
+	static const char *const good[] = { "1",
+					    "a-b",
+					    "a b",
+					    "\xc3\xa4",
+					    "job:rate5m_total",
+					    "a{b",
+					    "http.requests_total",
+					    "_total",
+					    "a\nb",
+					    "_a9",
+					    "A",
+					    "queue_size_total" };
 	char longest[258];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		refused(counter(NAMED(bad[i])), -EINVAL, "begins with no digit");
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(counter(NAMED(good[i])), 0);
+		assert_int_equal(counter(NAMED(good[i])), 0);
+	}
 	refused(counter(NAMED(NULL)), -EINVAL, "has no name");
 	refused(counter(NAMED("")), -EINVAL, "has no name");
+	refused(counter(NAMED("x\xff")), -EILSEQ, "the name is not UTF-8");
 	memset(longest, 'x', sizeof(longest));
-	strcpy(longest + 250, "_total");
+	longest[256] = '\0';
 	refused(counter(NAMED(longest)), -ENAMETOOLONG, "more than 255 bytes");
-	strcpy(longest + 249, "_total");
+	longest[255] = '\0';
 	assert_int_equal(counter(NAMED(longest)), 0);
-	assert_int_equal(counter(NAMED("_a9_total")), 0);
-	assert_int_equal(counter(NAMED("A_total")), 0);
-	assert_int_equal(counter(NAMED("zaA09zZ_total")), 0);
-	assert_int_equal(counter(NAMED("Z_total")), 0);
 }
 
-static void ends_of_names_say_the_kind(void **state)
+static void units_are_any_text(void **state)
 {
-	static const char *const reserved[] = { "a_bucket", "a_count", "a_sum", "a_created" };
-	struct percpu_fcounter *f;
-
-	(void)state;
-	for (size_t i = 0; i < 4; i++)
-		refused(extrema(NAMED(reserved[i])), -EINVAL, "is reserved");
-	refused(counter(NAMED("a")), -EINVAL, "a: the name of a counter ends in _total");
-	refused(counter(NAMED("_total")), -EINVAL, "ends in _total");
-	refused(extrema(NAMED("a_total")), -EINVAL,
-		"only the name of a counter, or of statistics, ends in _total");
-	refused(extrema(NAMED("a_info")), -EINVAL, "only the name of an info");
-	refused(percpu_segment_info(s, NAMED("a")), -EINVAL, "a: the name of an info ends");
-	assert_int_equal(percpu_segment_info(s, NAMED("a_info")), 0);
-	assert_int_equal(percpu_segment_fcounter(s, NAMED("f_total"), &f), 0);
-	assert_int_equal(extrema(NAMED("total")), 0);
-}
-
-static void units_are_ends_of_names(void **state)
-{
-	static const char *const units[] = { "seconds", "bytes",  "ratio", "joules",  "volts",
-					     "amperes", "meters", "grams", "celsius", "kelvin" };
+	static const char *const units[] = { "seconds", "milliseconds", "requests", "\xc2\xb5s",
+					     "" };
 	struct percpu_metric m = { .size = sizeof(m) };
-	char name[64];
+	char name[64], longest[257];
 
 	(void)state;
-	for (size_t i = 0; i < 10; i++) {
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		m.unit = units[i];
-		snprintf(name, sizeof(name), "u_%s", units[i]);
+		snprintf(name, sizeof(name), "u%zu", i);
 		m.name = name;
 		assert_int_equal(extrema(&m), 0);
-		strcat(name, "_total");
-		assert_int_equal(counter(&m), 0);
+		m.unit = "other";
+		refused(extrema(&m), -EEXIST, "\"other\" was asked for");
 	}
-	m.unit = "milliseconds";
-	m.name = "v_milliseconds_total";
-	refused(counter(&m), -EINVAL, "no unit");
-	m.unit = "bytes";
-	m.name = "v_total";
-	refused(counter(&m), -EINVAL, "the name ends in _bytes_total");
-	m.name = "v_bytes_x_total";
-	refused(counter(&m), -EINVAL, "the name ends in _bytes_total");
-	m.name = "vbytes_total";
-	refused(counter(&m), -EINVAL, "the name ends in _bytes_total");
-	m.name = "v_info";
-	refused(percpu_segment_info(s, &m), -EINVAL, "no unit of such a metric");
-	m.unit = "";
-	m.name = "w_total";
+	m.name = "v";
+	m.unit = "\xff";
+	refused(counter(&m), -EILSEQ, "v: the unit is not UTF-8");
+	memset(longest, 'x', sizeof(longest));
+	longest[256] = '\0';
+	m.unit = longest;
+	refused(counter(&m), -ENAMETOOLONG, "v: the unit has more than 255 bytes");
+	longest[255] = '\0';
 	assert_int_equal(counter(&m), 0);
 }
 
@@ -181,9 +172,11 @@ static void texts_are_utf8(void **state)
 
 static void labels_are_checked(void **state)
 {
-	static const char *const bad[] = { "", "1", "a-b", "__a", "le", "quantile" };
-	const char *names[17] = { "a", "b" }, *values[17] = { "x", "y" };
-	char longest[257];
+	static const char *const good[] = { "1",	"a-b",	   "__a",     "le",
+					    "quantile", "extreme", "\xc3\xa4" };
+	const char *names[65] = { "a", "b" }, *values[65] = { "x", "y" };
+	static char longest[PERCPU_METRIC_VALUE + 2];
+	char name[16], long_name[257];
 	struct percpu_metric m = { .size = sizeof(m),
 				   .name = "l_total",
 				   .label_names = names,
@@ -192,30 +185,44 @@ static void labels_are_checked(void **state)
 
 	(void)state;
 	assert_int_equal(counter(&m), 0);
-	m.name = "k_total";
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		names[1] = bad[i];
-		refused(counter(&m), -EINVAL, "a label cannot be named");
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(name, sizeof(name), "l%zu", i);
+		m.name = name;
+		names[1] = good[i];
+		assert_int_equal(counter(&m), 0);
 	}
+	m.name = "k_total";
+	names[1] = "";
+	refused(counter(&m), -EINVAL, "the name of label 1 is empty");
+	names[1] = "__name__";
+	refused(counter(&m), -EINVAL, "no label is named __name__");
 	values[1] = NULL; /* a wrong name comes first */
-	refused(counter(&m), -EINVAL, "a label cannot be named");
+	refused(counter(&m), -EINVAL, "no label is named __name__");
 	values[1] = "y";
+	names[1] = "le";
+	refused(histogram(&m), -EINVAL, "no label is named le: by that label");
+	names[1] = "extreme";
+	refused(extrema(&m), -EINVAL, "no label is named extreme: by that label");
 	names[1] = "a";
 	refused(counter(&m), -EINVAL, "two labels are named a");
 	names[1] = NULL;
 	refused(counter(&m), -EINVAL, "the name of label 1 is NULL");
 	names[1] = "\xff";
 	refused(counter(&m), -EILSEQ, "the name of label 1 is not UTF-8");
+	memset(long_name, 'n', sizeof(long_name));
+	long_name[256] = '\0';
+	names[1] = long_name;
+	refused(counter(&m), -ENAMETOOLONG, "the name of label 1 has more than 255 bytes");
 	names[1] = "b";
 	values[1] = NULL;
 	refused(counter(&m), -EINVAL, "the value of label b is NULL");
 	values[1] = "\xff";
 	refused(counter(&m), -EILSEQ, "the value of label b is not UTF-8");
 	memset(longest, 'x', sizeof(longest));
-	longest[256] = '\0';
+	longest[PERCPU_METRIC_VALUE + 1] = '\0';
 	values[1] = longest;
-	refused(counter(&m), -ENAMETOOLONG, "the value of label b has more than 255 bytes");
-	longest[255] = '\0';
+	refused(counter(&m), -ENAMETOOLONG, "the value of label b has more than 4096 bytes");
+	longest[PERCPU_METRIC_VALUE] = '\0';
 	assert_int_equal(counter(&m), 0);
 	m.label_values = NULL;
 	refused(counter(&m), -EINVAL, "it has labels, and .label_values is NULL");
@@ -223,8 +230,8 @@ static void labels_are_checked(void **state)
 	m.label_names = NULL;
 	refused(counter(&m), -EINVAL, "it has labels, and .label_names is NULL");
 	m.label_names = names;
-	m.labels = 17;
-	refused(counter(&m), -E2BIG, "17 labels are more than 16");
+	m.labels = 65;
+	refused(counter(&m), -E2BIG, "65 labels are more than 64");
 	m.labels = 0;
 	refused(counter(&m), -EINVAL, "k_total: it has labels, and .labels is 0");
 	m.label_names = NULL;
@@ -234,43 +241,95 @@ static void labels_are_checked(void **state)
 	refused(counter(&m), -EINVAL, "k_total: it has labels, and .labels is 0");
 }
 
-/* Declare the largest possible record. */
-static void all_may_be_as_long_as_they_can(void **state)
+/* Declare the largest possible record: name, unit, help, names and values. */
+static void texts_fill_a_record(void **state)
 {
-	char name[256], help[1024], label[16][256], value[256];
-	const char *names[16], *values[16];
+	enum { LABELS = 64, LAST = 63 };
+	static char name[256], unit[256], help[1024], label[LABELS][256],
+		value[LABELS][PERCPU_METRIC_VALUE + 1];
+	const char *names[LABELS], *values[LABELS];
 	struct percpu_metric m = { .size = sizeof(m),
 				   .name = name,
 				   .help = help,
-				   .unit = "seconds",
+				   .unit = unit,
 				   .label_names = names,
 				   .label_values = values,
-				   .labels = 16 };
+				   .labels = LABELS };
+	/* What is left for values, behind two bytes for each length. */
+	size_t room = 65456 - 2 * 255 - 1023 - LABELS * (255 + 2) - LABELS * 2;
 	struct percpu_extrema *x, *same;
 
 	(void)state;
-	memset(name, 'n', sizeof(name));
-	strcpy(name + 247, "_seconds");
-	memset(help, 'h', sizeof(help));
-	help[1023] = '\0';
-	memset(value, 'v', sizeof(value));
-	value[255] = '\0';
-	for (int i = 0; i < 16; i++) {
-		memset(label[i], 'a' + i, sizeof(label[i]));
-		label[i][255] = '\0';
+	memset(name, 'n', 255);
+	memset(unit, 'u', 255);
+	memset(help, 'h', 1023);
+	for (int i = 0; i < LABELS; i++) {
+		memset(label[i], '0' + i, 255);
 		names[i] = label[i];
-		values[i] = value;
+		values[i] = value[i];
+	}
+	for (int i = 0; room > 0; i++) {
+		const size_t n = room < PERCPU_METRIC_VALUE ? room : PERCPU_METRIC_VALUE;
+
+		memset(value[i], 'v', n);
+		value[i][n] = '\0';
+		room -= n;
 	}
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &x), 0);
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &same), 0);
 	assert_ptr_equal(x, same);
-	m.labels = 15;
-	refused(extrema(&m), -EEXIST, "pp\" in the segment, which was not asked for");
-	m.labels = 16;
-	label[15][254] = 'z';
-	refused(extrema(&m), -EEXIST, ": its label 15 is \"pp");
-	refused(extrema(&m), -EEXIST, "pp\" in the segment, \"pp");
-	refused(extrema(&m), -EEXIST, "ppz\" was asked for");
+	value[LAST][0] = 'v';
+	value[LAST][1] = '\0';
+	refused(extrema(&m), -E2BIG, ": its texts have 65457 bytes, and there is room for 65456");
+	value[LAST][0] = '\0';
+	m.labels = LAST;
+	refused(extrema(&m), -EEXIST, "oo\" in the segment, which was not asked for");
+	m.labels = LABELS;
+	label[LAST][254] = 'z';
+	refused(extrema(&m), -EEXIST, ": its label 63 is \"oo");
+	refused(extrema(&m), -EEXIST, "oo\" in the segment, \"oo");
+	refused(extrema(&m), -EEXIST, "ooz\" was asked for");
+}
+
+/* Let 16 values have so many bytes together, and be as long as they can. */
+static void fill_values(const char *values[16], size_t bytes)
+{
+	static char text[16][PERCPU_METRIC_VALUE + 1];
+
+	for (int i = 0; i < 16; i++) {
+		const size_t n = bytes < PERCPU_METRIC_VALUE ? bytes : PERCPU_METRIC_VALUE;
+
+		memset(text[i], 'v', n);
+		text[i][n] = '\0';
+		values[i] = text[i];
+		bytes -= n;
+	}
+}
+
+static void names_of_fields_need_room(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h",
+					     "i", "j", "k", "l", "m", "n", "o", "p" },
+				 *const fields[] = { "x", "y" };
+	const char *values[16];
+	const struct percpu_metric_fields f = { sizeof(f), "of", fields, 2 };
+	struct percpu_metric m = { .size = sizeof(m),
+				   .name = "s",
+				   .label_names = names,
+				   .label_values = values,
+				   .labels = 16 };
+	struct percpu_stats *h, *same, *none = NULL;
+
+	(void)state;
+	/* Beside the values: a name, 16 labels and lengths of values, a label and two fields. */
+	fill_values(values, 65456 - 1 - 16 * 3 - 16 * 2 - 4 - 2 * 3);
+	assert_int_equal(percpu_segment_stats(s, &m, &f, 0, &h), 0);
+	assert_int_equal(percpu_segment_stats(s, &m, &f, 0, &same), 0);
+	assert_ptr_equal(h, same);
+	m.help = "h";
+	refused(percpu_segment_stats(s, &m, &f, 0, &none), -E2BIG,
+		"s: its texts have 65457 bytes, and there is room for 65456");
+	assert_null(none);
 }
 
 /* A text that is too long is shown in whole characters. */
@@ -290,9 +349,6 @@ static void long_texts_are_cut_between_characters(void **state)
 		assert_string_equal(percpu_error() + 38 + i,
 				    "...: the name has more than 255 bytes");
 	}
-	m.name = "x_bytes_total";
-	m.unit = text + 1;
-	refused(counter(&m), -EINVAL, "xx\" is no unit of such a metric");
 	memset(text + 1, 0x80, 298); /* no character begins there */
 	m.name = text + 1;
 	assert_int_equal(counter(&m), -ENAMETOOLONG);
@@ -302,12 +358,12 @@ static void long_texts_are_cut_between_characters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_checked),
-		cmocka_unit_test(ends_of_names_say_the_kind),
-		cmocka_unit_test(units_are_ends_of_names),
+		cmocka_unit_test(names_are_any_text),
+		cmocka_unit_test(units_are_any_text),
 		cmocka_unit_test(texts_are_utf8),
 		cmocka_unit_test(labels_are_checked),
-		cmocka_unit_test(all_may_be_as_long_as_they_can),
+		cmocka_unit_test(texts_fill_a_record),
+		cmocka_unit_test(names_of_fields_need_room),
 		cmocka_unit_test(long_texts_are_cut_between_characters),
 	};
 

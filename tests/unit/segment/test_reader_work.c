@@ -654,7 +654,7 @@ static void what_was_read_in_time_is_told(void **state)
 	late_at = counters_in(CPUS / 2);
 	assert_int_equal(look(), COUNTERS + HISTOGRAMS);
 	for (unsigned i = 0; i < COUNTERS; i++) {
-		late = r->entry[i].part.offset >= r->part[r->parts - 1].offset;
+		late = r->entry[i].cells.part.offset >= r->part[r->parts - 1].offset;
 		in_time += !late;
 		count = 77;
 		assert_int_equal(percpu_reader_counter(r, i, &count), late ? -EAGAIN : 0);

@@ -99,6 +99,7 @@ static void each_kind_is_found_again(void **state)
 	assert_int_equal(percpu_owned_gauge_add(owned[0], 6), 0);
 	assert_int_equal(percpu_owned_gauge_fetch(owned[1], PERCPU_OWNED_LIVING, &sum), 0);
 	assert_int_equal(sum, 6);
+	assert_int_equal(percpu_owned_fgauge_rule(fowned[1]), PERCPU_OWNED_MAX);
 	assert_int_equal(percpu_owned_fgauge_set(fowned[0], 9), 0);
 	assert_int_equal(percpu_owned_fgauge_fetch(fowned[1], PERCPU_OWNED_ALL, &value), 0);
 	assert_true(value == 9);

@@ -15,6 +15,7 @@
 #include <percpu/percpu.h>
 
 #include "steps.h"
+#include "declared.h"
 #include "support.h"
 #include "../root_file.h"
 #include "../segments.h"
@@ -81,8 +82,8 @@ struct all {
 
 #define ROW(k, n, field)                                                                           \
 	{                                                                                          \
-		.size = sizeof(struct percpu_declaration), .metric = METRIC(n),                    \
-		.kind = PERCPU_METRIC_##k, .ret = field                                            \
+		.size = sizeof(struct percpu_declaration), .name = n, .kind = PERCPU_METRIC_##k,   \
+		.ret = {.counter = (void *)field }                                                 \
 	}
 
 static struct all declare_all(struct percpu_segment *s)
@@ -567,18 +568,18 @@ static void tables_end_at_the_first_error(void **state)
 {
 	struct percpu_counter *first = NULL, *second = NULL, *third = NULL;
 	struct percpu_declaration table[] = { ROW(COUNTER, "a_total", &first),
-					      ROW(COUNTER, "wrong", &second),
+					      ROW(COUNTER, "wrong\xff", &second),
 					      ROW(COUNTER, "c_total", &third) };
 	struct percpu_segment *s = open_with(ALL);
 
 	(void)state;
-	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
-	assert_non_null(strstr(percpu_error(), "wrong: "));
+	assert_int_equal(percpu_segment_declare(s, table, 3), -EILSEQ);
+	assert_non_null(strstr(percpu_error(), "wrong?: "));
 	assert_non_null(first);
 	assert_null(second);
 	assert_null(third);
 	table[1].kind = 0;
-	table[1].metric = METRIC("b_total");
+	table[1].name = "b_total";
 	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);
 	table[1].kind = PERCPU_METRIC_STATS + 1;
 	assert_int_equal(percpu_segment_declare(s, table, 3), -EINVAL);

@@ -18,6 +18,7 @@
 
 #include <percpu/percpu.h>
 
+#include "declared.h"
 #include "support.h"
 #include "../segments.h"
 
@@ -570,19 +571,19 @@ static bool maps_file(const struct stat *st)
 	return found;
 }
 
-/* Find a series of a family, for which the process holds an epoch. */
+/* Find a series of a family, for which the process is present. */
 static void resolve(struct percpu_segment *s)
 {
 	const char *const names[] = { "k" }, *const values[] = { "v" };
-	struct percpu_metric m = { .size = sizeof(m), .name = "f_total" };
-	struct percpu_declaration d = { .size = sizeof(d), .kind = PERCPU_METRIC_COUNTER };
+	const struct percpu_declaration d = { .size = sizeof(d),
+					      .name = "f_total",
+					      .label_names = names,
+					      .labels = 1,
+					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_family *f;
 	struct percpu_counter *c;
 
-	m.label_names = names;
-	m.labels = 1;
-	d.metric = &m;
-	assert_int_equal(percpu_segment_family(s, &d, 10, &f), 0);
+	assert_int_equal(family_with_cap(s, &d, 10, &f), 0);
 	assert_int_equal(percpu_family_counter(f, values, &c), 0);
 }
 

@@ -15,6 +15,7 @@
 
 #include <percpu/percpu.h>
 
+#include "declared.h"
 #include "support.h"
 
 #include "segment/segment.h"
@@ -40,7 +41,7 @@ static int close_segment(void **state)
 /* Fail with another sentence, which the next call must not keep. */
 static void fail_otherwise(void)
 {
-	assert_int_equal(percpu_segment_info(s, METRIC("otherwise")), -EINVAL);
+	assert_int_equal(percpu_segment_info(s, METRIC("otherwise\xff")), -EILSEQ);
 }
 
 /* Assert that the call failed so, and that this is the sentence. */
@@ -227,7 +228,7 @@ static void other_objects_are_no_gauges(void **state)
 	r->key = there;
 }
 
-/* A name ends in its unit, so only a damaged record has another one. */
+/* Also one that is longer than a unit can be. */
 static void other_units_are_told(void **state)
 {
 	char help[PERCPU_METRIC_HELP + 1] = "";
@@ -235,16 +236,17 @@ static void other_units_are_told(void **state)
 		.size = sizeof(m), .name = "w_seconds", .help = help, .unit = "seconds"
 	};
 	struct percpu_extrema *x, *none = NULL;
-	char *unit;
+	char *unit, sentence[400];
 
 	(void)state;
 	memset(help, '-', sizeof(help) - 1);
+	snprintf(sentence, sizeof(sentence),
+		 "w_seconds: unit is \"seconds%.248s\" in the segment, \"seconds\" was asked for",
+		 help);
 	assert_int_equal(percpu_segment_extrema(s, &m, 0, &x), 0);
 	record_of("w_seconds")->unit += PERCPU_METRIC_HELP;
 	record_of("w_seconds")->help = 0;
-	refused(percpu_segment_extrema(s, &m, 0, &none), -EEXIST,
-		"w_seconds: unit is \"seconds---------------------------------\" in the segment, "
-		"\"seconds\" was asked for");
+	refused(percpu_segment_extrema(s, &m, 0, &none), -EEXIST, sentence);
 	record_of("w_seconds")->unit -= PERCPU_METRIC_HELP;
 	record_of("w_seconds")->help = PERCPU_METRIC_HELP;
 	unit = (char *)(record_of("w_seconds") + 1) + strlen(m.name);
@@ -264,12 +266,12 @@ static void rows_have_what_their_kind_has(void **state)
 	const char *const name = "x";
 	const struct percpu_metric_fields fields = { sizeof(fields), "l", &name, 1 };
 	struct percpu_declaration row = { .size = sizeof(row),
-					  .metric = METRIC("r_total"),
+					  .name = "r_total",
 					  .kind = PERCPU_METRIC_COUNTER };
 	void *handle = NULL;
 
 	(void)state;
-	row.ret = &handle;
+	row.ret.counter = (void *)&handle;
 	row.flags = 2;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
 		"row 0: r_total: flags 0x2 are not known of a counter");
@@ -281,7 +283,7 @@ static void rows_have_what_their_kind_has(void **state)
 	row.fields = &fields;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
 		"row 0: r_total: fields are not for a counter");
-	row.metric = METRIC("r");
+	row.name = "r";
 	row.kind = PERCPU_METRIC_OWNED_GAUGE;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
 		"row 0: r: fields are not for an owned gauge");
@@ -292,15 +294,15 @@ static void rows_have_what_their_kind_has(void **state)
 		"row 0: r: options of a histogram are not for an owned gauge of doubles");
 	row.histogram = NULL;
 	row.fields = &fields;
-	row.metric = METRIC("r_total");
+	row.name = "r_total";
 	row.kind = PERCPU_METRIC_STATS;
 	row.flags = 4;
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
 		"row 0: r_total: flags 0x4 are not known of statistics");
 	row = (struct percpu_declaration){ .size = sizeof(row),
-					   .metric = METRIC("r_info"),
+					   .name = "r_info",
 					   .kind = PERCPU_METRIC_INFO,
-					   .ret = &handle };
+					   .ret = { .counter = (void *)&handle } };
 	refused(percpu_segment_declare(s, &row, 1), -EINVAL,
 		"row 0: r_info: an info has no handle");
 	assert_null(handle);
@@ -337,8 +339,14 @@ static void tables_are_checked(void **state)
 	const struct percpu_metric nameless = { .size = sizeof(nameless) };
 	struct percpu_counter *c = NULL;
 	struct percpu_declaration rows[2] = {
-		{ .size = sizeof(rows[0]), .metric = METRIC("t_total"), .kind = 1, .ret = &c },
-		{ .size = sizeof(rows[0]), .metric = METRIC("u_total"), .kind = 12, .ret = &c },
+		{ .size = sizeof(rows[0]),
+		  .name = "t_total",
+		  .kind = 1,
+		  .ret = { .counter = (void *)&c } },
+		{ .size = sizeof(rows[0]),
+		  .name = "u_total",
+		  .kind = 12,
+		  .ret = { .counter = (void *)&c } },
 	};
 
 	(void)state;
@@ -358,16 +366,13 @@ static void tables_are_checked(void **state)
 		"row 1: a struct percpu_declaration has another size, or fields that are not "
 		"known");
 	rows[1].size = sizeof(rows[0]);
-	rows[1].ret = NULL;
+	rows[1].ret.counter = NULL;
 	refused(percpu_segment_declare(s, rows, 2), -EINVAL,
 		"row 1: u_total: there is no place for the handle");
-	rows[1].ret = &c;
-	rows[1].metric = NULL;
-	refused(percpu_segment_declare(s, rows, 2), -EINVAL,
-		"row 1: a struct percpu_metric is NULL");
-	rows[1].metric = &nameless;
+	rows[1].ret.counter = (void *)&c;
+	rows[1].name = NULL;
 	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: a metric has no name");
-	rows[1].metric = METRIC("");
+	rows[1].name = "";
 	refused(percpu_segment_declare(s, rows, 2), -EINVAL, "row 1: a metric has no name");
 	assert_int_equal(percpu_segment_declare(s, NULL, 0), 0);
 }
@@ -438,9 +443,11 @@ static void *fail_and_wait(void *arg)
 	struct failing *f = arg;
 	const char *sentence;
 	bool has_failed_so;
+	char bad[40];
 
+	(void)snprintf(bad, sizeof(bad), "%s\xff", f->name);
 	f->is_first = *percpu_error() == '\0';
-	has_failed_so = percpu_segment_info(s, METRIC(f->name)) == -EINVAL;
+	has_failed_so = percpu_segment_info(s, METRIC(bad)) == -EILSEQ;
 	sentence = percpu_error();
 	sem_post(&has_failed);
 	sem_wait(&f->end);
@@ -514,15 +521,15 @@ static void the_last_failure_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_segment_open(test_path("other"), ALL, NULL, &other), 0);
-	assert_int_equal(percpu_segment_info(s, METRIC("first")), -EINVAL);
+	assert_int_equal(percpu_segment_info(s, METRIC("first\xff")), -EILSEQ);
 	sentence = percpu_error();
-	assert_int_equal(percpu_segment_info(other, METRIC("second")), -EINVAL);
+	assert_int_equal(percpu_segment_info(other, METRIC("second\xff")), -EILSEQ);
 	assert_ptr_equal(percpu_error(), sentence);
-	assert_ptr_equal(strstr(sentence, "second: "), sentence);
+	assert_ptr_equal(strstr(sentence, "second?: "), sentence);
 	assert_int_equal(percpu_segment_counter(s, METRIC("right_total"), &c), 0);
 	percpu_segment_close(other);
 	assert_ptr_equal(percpu_error(), sentence);
-	assert_ptr_equal(strstr(sentence, "second: "), sentence);
+	assert_ptr_equal(strstr(sentence, "second?: "), sentence);
 	assert_int_equal(percpu_segment_info(NULL, METRIC("third")), -EINVAL);
 	assert_string_equal(percpu_error(), "the segment is NULL");
 }
@@ -532,9 +539,9 @@ static const char *mine; /* the sentence of the thread that forks */
 static int keep_in_child(void *arg)
 {
 	(void)arg;
-	test_child_require(percpu_error() == mine && is_about(mine, "mine: "), "it is as it was");
-	test_child_require(percpu_segment_info(s, METRIC("next")) == -EINVAL, "another one");
-	test_child_require(percpu_error() == mine && is_about(mine, "next: "), "in its place");
+	test_child_require(percpu_error() == mine && is_about(mine, "mine?: "), "it is as it was");
+	test_child_require(percpu_segment_info(s, METRIC("next\xff")) == -EILSEQ, "another one");
+	test_child_require(percpu_error() == mine && is_about(mine, "next?: "), "in its place");
 	test_child_require(is_alone(), "those of other threads are dropped");
 	return 0;
 }
@@ -543,8 +550,8 @@ static int begin_in_child(void *arg)
 {
 	(void)arg;
 	test_child_require(*percpu_error() == '\0', "there is none");
-	test_child_require(percpu_segment_info(s, METRIC("first")) == -EINVAL, "the first one");
-	test_child_require(is_about(percpu_error(), "first: "), "its own");
+	test_child_require(percpu_segment_info(s, METRIC("first\xff")) == -EILSEQ, "the first one");
+	test_child_require(is_about(percpu_error(), "first?: "), "its own");
 	test_child_require(is_alone(), "those of other threads are dropped");
 	return 0;
 }
@@ -576,7 +583,7 @@ static void forks_keep_the_sentence_of_their_thread(void **state)
 
 	(void)state;
 	start_failing(&before, 1);
-	assert_int_equal(percpu_segment_info(s, METRIC("mine")), -EINVAL);
+	assert_int_equal(percpu_segment_info(s, METRIC("mine\xff")), -EILSEQ);
 	mine = percpu_error();
 	start_failing(&after, 2);
 	test_in_child(keep_in_child, NULL);
@@ -586,15 +593,15 @@ static void forks_keep_the_sentence_of_their_thread(void **state)
 	assert_int_equal(count_sentences(), 3);
 	end_failing(&before);
 	end_failing(&after);
-	assert_true(percpu_error() == mine && is_about(mine, "mine: "));
+	assert_true(percpu_error() == mine && is_about(mine, "mine?: "));
 }
 
 static int keep_in_grandchild(void *arg)
 {
 	test_child_require(percpu_error() == arg, "it is there");
-	test_child_require(is_about(arg, "second: "), "that of the thread that forked");
-	test_child_require(percpu_segment_info(s, METRIC("third")) == -EINVAL, "a third one");
-	test_child_require(percpu_error() == arg && is_about(arg, "third: "), "in its place");
+	test_child_require(is_about(arg, "second?: "), "that of the thread that forked");
+	test_child_require(percpu_segment_info(s, METRIC("third\xff")) == -EILSEQ, "a third one");
+	test_child_require(percpu_error() == arg && is_about(arg, "third?: "), "in its place");
 	test_child_require(is_alone(), "that of the child's first thread is dropped");
 	return 0;
 }
@@ -603,9 +610,9 @@ static int keep_in_grandchild(void *arg)
 static void *fork_again(void *arg)
 {
 	(void)arg;
-	test_child_require(percpu_segment_info(s, METRIC("second")) == -EINVAL, "a second one");
+	test_child_require(percpu_segment_info(s, METRIC("second\xff")) == -EILSEQ, "a second one");
 	test_child_require(count_sentences() == 2, "and that of the thread that forked first");
-	test_child_require(percpu_segment_info(s, METRIC("second")) == -EINVAL, "once more");
+	test_child_require(percpu_segment_info(s, METRIC("second\xff")) == -EILSEQ, "once more");
 	test_child_require(count_sentences() == 2, "both are still there");
 	test_child_require(status_of_child(keep_in_grandchild, (void *)percpu_error()) == 0,
 			   "a grandchild");
@@ -637,8 +644,8 @@ static void *fail_after_the_forker(void *forker)
 {
 	test_child_require(pthread_join(*(pthread_t *)forker, NULL) == 0, "it has ended");
 	test_child_require(count_sentences() == 1, "only that of the parent's thread is left");
-	test_child_require(percpu_segment_info(s, METRIC("late")) == -EINVAL, "a failure");
-	test_child_require(is_about(percpu_error(), "late: "), "its own");
+	test_child_require(percpu_segment_info(s, METRIC("late\xff")) == -EILSEQ, "a failure");
+	test_child_require(is_about(percpu_error(), "late?: "), "its own");
 	test_child_require(is_alone(), "that of the parent's thread is dropped");
 	_exit(0);
 }
@@ -658,7 +665,7 @@ static int leave_it_to_another(void *arg)
 
 static void *fail_and_fork(void *status)
 {
-	if (percpu_segment_info(s, METRIC("forker")) == -EINVAL)
+	if (percpu_segment_info(s, METRIC("forker\xff")) == -EILSEQ)
 		*(int *)status = status_of_child(leave_it_to_another, NULL);
 	return NULL;
 }
@@ -696,7 +703,7 @@ static void vfork_leaves_one_sentence(void **state)
 	sentence = percpu_error();
 	child = vfork();
 	if (child == 0)
-		_exit(percpu_segment_info(s, METRIC("child")) != -EINVAL);
+		_exit(percpu_segment_info(s, METRIC("child\xff")) != -EILSEQ);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_ptr_equal(percpu_error(), sentence);

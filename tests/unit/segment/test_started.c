@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 #include <percpu/percpu.h>
 
 #include "picture.h"
+#include "declared.h"
 #include "support.h"
 
 #include "segment/segment.h"
@@ -233,7 +235,7 @@ static void series_start_when_they_are_declared(void **state)
 	percpu_segment_close(reader);
 }
 
-/* A series that is made in place of another one is not as old as that one, also in a picture. */
+/* A series that was removed and is found again starts then, also in a picture. */
 
 static struct percpu_family *family_of_one(void)
 {
@@ -242,15 +244,15 @@ static struct percpu_family *family_of_one(void)
 		.size = sizeof(m), .name = "f_total", .label_names = label, .labels = 1
 	};
 	const struct percpu_declaration d = { .size = sizeof(d),
-					      .metric = &m,
+					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	struct percpu_family *f = NULL;
 
-	assert_int_equal(percpu_segment_family(s, &d, 1, &f), 0);
+	assert_int_equal(family_with_cap(s, &d, 1, &f), 0);
 	return f;
 }
 
-static struct percpu_segment_start of_value(const char *value)
+static int started_of(const char *value, struct percpu_segment_start *ret)
 {
 	static const char *const label[] = { "l" };
 	const struct percpu_metric m = { .size = sizeof(m),
@@ -258,10 +260,33 @@ static struct percpu_segment_start of_value(const char *value)
 					 .label_names = label,
 					 .label_values = &value,
 					 .labels = 1 };
+
+	return percpu_segment_series_started(s, &m, ret);
+}
+
+static struct percpu_segment_start of_value(const char *value)
+{
 	struct percpu_segment_start t;
 
-	assert_int_equal(percpu_segment_series_started(s, &m, &t), 0);
+	assert_int_equal(started_of(value, &t), 0);
 	return t;
+}
+
+/* Return the record of the series of that value. */
+static struct percpu_segment_record *record_of(const char *value)
+{
+	struct percpu_record_copy *c = malloc(sizeof(*c));
+	struct percpu_segment_record *r = NULL;
+	uint64_t at = 0;
+
+	assert_non_null(c);
+	while (percpu_directory_next(s, PERCPU_SERIES, &at, c, &r))
+		if (c->head.label_values == 1 + strlen(value) &&
+		    memcmp(percpu_record_values(c) + 1, value, strlen(value)) == 0)
+			break;
+	free(c);
+	assert_non_null(r);
+	return r;
 }
 
 /* Return when the series of that value started, from a picture. */
@@ -283,30 +308,35 @@ static uint64_t since_in_picture(const char *value)
 	return since;
 }
 
-static void series_start_when_they_are_made_again(void **state)
+static void series_start_when_they_are_found_again(void **state)
 {
-	static const char *const value[] = { "x", "y", "x" };
-	struct percpu_segment_time *t = &s->control->started[1];
+	static const char *const value[] = { "x" };
+	struct percpu_segment_time *began = &s->control->started[1];
 	struct percpu_family *f = family_of_one();
-	uint64_t boottime, real, end = 0;
+	struct percpu_segment_start t;
+	struct percpu_segment_record *r;
+	uint64_t boottime, real;
 	struct percpu_counter *c;
 
 	(void)state;
-	t->boottime -= 10 * SECOND;
-	t->real -= 10 * SECOND;
+	began->boottime -= 10 * SECOND;
+	began->real -= 10 * SECOND;
 	for (int i = 0; i < 3; i++) {
 		boottime = now(CLOCK_BOOTTIME);
 		real = now(CLOCK_REALTIME);
-		assert_int_equal(percpu_family_counter(f, &value[i], &c), 0);
+		assert_int_equal(percpu_family_counter(f, value, &c), 0);
 		assert_int_equal(percpu_family_overflows(f), 0);
-		assert_true(of_value(value[i]).boottime >= boottime);
-		assert_true(of_value(value[i]).age < 5 * SECOND);
-		assert_in_range(since_in_picture(value[i]), real - 5 * SECOND, real + HOUR);
-		if (i != 0)
-			assert_int_equal(s->control->end, end); /* in the record of the other one */
-		end = s->control->end;
-		assert_int_equal(percpu_family_remove(f, &value[i]), 0);
-		assert_int_equal(percpu_segment_release_removed(s), 0);
+		assert_true(of_value("x").boottime >= boottime);
+		assert_in_range(of_value("x").real, real, real + HOUR);
+		assert_true(of_value("x").age < 5 * SECOND);
+		assert_in_range(since_in_picture("x"), real - 5 * SECOND, real + HOUR);
+		r = record_of("x");
+		assert_int_equal(r->declared.boot, s->boot);
+		r->declared.boottime -= 7 * SECOND;
+		r->declared.real -= 7 * SECOND;
+		r->declared.boot = 77;
+		assert_int_equal(percpu_family_remove(f, value), 0);
+		assert_int_equal(started_of("x", &t), -ENOENT);
 	}
 }
 
@@ -376,7 +406,7 @@ static void mistakes_are_refused(void **state)
 	assert_string_equal(percpu_error(), "there is no place for the start");
 	assert_int_equal(percpu_segment_series_started(s, NULL, &m), -EINVAL);
 	assert_string_equal(percpu_error(), "a struct percpu_metric is NULL");
-	assert_int_equal(percpu_segment_series_started(s, METRIC("9"), &m), -EINVAL);
+	assert_int_equal(percpu_segment_series_started(s, METRIC("\xff"), &m), -EILSEQ);
 	assert_int_equal(percpu_segment_series_started(s, &wrong, &m), -EINVAL);
 	assert_string_equal(percpu_error(), "a metric has no name");
 	wrong.size--;
@@ -401,7 +431,7 @@ int main(void)
 		each(a_boottime_to_come_is_not_believed),
 		each(other_time_namespaces_go_by_the_clock),
 		each(series_start_when_they_are_declared),
-		each(series_start_when_they_are_made_again),
+		each(series_start_when_they_are_found_again),
 		each(series_start_anew_with_the_segment),
 		each(all_kinds_are_found),
 		each(ends_alone_are_names),
