@@ -227,7 +227,7 @@ def draw_scrape(figures: Figures) -> Figure:
     axes.text(1, 1.2e5, "prometheus_client, multi-process mode", color=OTHERS)
     axes.text(1, 27, "this library: processes that count", color=OURS)
     axes.text(11000, 27, "processes that have ended", color=OURS, ha="right")
-    axes.set_xlim(0.7, 20000)
+    axes.set_xlim(0.5, 20000)
     axes.set_ylim(1.5, 9e6)
     axes.set_xticks([1, 4, 16, 64, 1000, 10000], ["1", "4", "16", "64", "1000", "10 000"])
     axes.set_yticks([10, 1e3, 1e5, 1e6], ["10 µs", "1 ms", "100 ms", "1 s"])
