@@ -101,8 +101,8 @@ loses_workers()
 
 shows()
 {
-	"$1" "$work/hello" >shown && cat shown && grep -q ' 3  hello_requests_total{code="200"}' shown &&
-		grep -q ' 0  hello_requests_in_flight$' shown && grep -q hello_request_seconds_count shown
+	"$1" "$work/hello" >shown && cat shown && grep -q '^hello_requests_total{code="200"} 3$' shown &&
+		grep -q '^hello_requests_in_flight 0$' shown && grep -q hello_request_seconds_count shown
 }
 
 # Programs that start at the same time, with a file that does not exist.

@@ -62,6 +62,11 @@ install_library()
 		PATH=$work/bare meson install -C "$work/build"
 }
 
+shows_nothing()
+{
+	"$prefix/bin/percpu-show" "$prefix/none" 2>&1 | grep 'there is no such file'
+}
+
 doctor()
 {
 	"$prefix/bin/percpu-doctor" | grep "^tier  *$expected_tier"
@@ -266,6 +271,7 @@ check 'version' version
 check 'pkg-config, shared' pkgconfig_shared
 expected_tier=$(./shared)
 check 'percpu-doctor is installed' doctor
+check 'percpu-show is installed' shows_nothing
 check 'Meson as old as is said' oldest_meson
 check "pkg-config, FreeBSD's include lines" pkgconfig_freebsd
 check "pkg-config, DragonFly's include lines" pkgconfig_dragonfly
