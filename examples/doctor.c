@@ -147,7 +147,7 @@ static int try_segment(int fd)
 						     .name = "doctor_total" };
 	struct percpu_segment *s;
 	struct percpu_counter *c;
-	int e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL, &s);
+	int e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_CREATE, NULL, &s);
 
 	if (e != 0)
 		return e;

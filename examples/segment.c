@@ -37,7 +37,7 @@ static struct percpu_segment *open_metrics(const char *path, unsigned flags)
 
 	table[1].unit = "bytes";
 	table[2].unit = "seconds";
-	if (percpu_segment_open_table(path, flags, table, 3, &s) != 0) {
+	if (percpu_segment_open_table(path, flags, NULL, table, 3, &s) != 0) {
 		fprintf(stderr, "%s\n", percpu_error());
 		exit(1);
 	}
@@ -51,7 +51,7 @@ static pid_t start_worker(const char *path, int requests_left)
 
 	if (pid != 0)
 		return pid;
-	(void)open_metrics(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE);
+	(void)open_metrics(path, PERCPU_SEGMENT_CREATE);
 	for (; requests_left > 0; requests_left--) {
 		percpu_counter_inc(requests);
 		percpu_counter_add(bytes, 500);

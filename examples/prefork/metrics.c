@@ -104,7 +104,7 @@ static bool declare(struct percpu_segment *s)
 
 int metrics_open(const char *path, bool to_count)
 {
-	unsigned flags = to_count ? PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE : 0;
+	unsigned flags = to_count ? PERCPU_SEGMENT_CREATE : 0;
 	int e = percpu_segment_open(path, flags, NULL, &segment);
 
 	if (e != 0) {

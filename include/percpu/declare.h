@@ -214,12 +214,13 @@ PERCPU_API PERCPU_MUST_CHECK int
 percpu_segment_declare(struct percpu_segment *s, const struct percpu_declaration *table, size_t n);
 
 /**
- * Open a segment to count, as percpu_segment_open() with no options, and declare a table of n rows.
- * If that fails, no segment is open. percpu_error() says which row failed, and why.
+ * Open a segment, as percpu_segment_open(), and declare a table of n rows. If that fails, no segment
+ * is open. percpu_error() says which row failed, and why.
  *
  * Returns as percpu_segment_open() and percpu_segment_declare().
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_table(const char *name, unsigned flags,
+							   const struct percpu_segment_options *o,
 							   const struct percpu_declaration *table,
 							   size_t n, struct percpu_segment **ret);
 

@@ -73,9 +73,6 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_family(struct percpu_segment *s,
  *
  * Return 0, or
  *	-EINVAL	a NULL; the family is of another kind
- *	-ENAMETOOLONG, -EILSEQ	the segment was opened to read, and a value cannot be a label's
- *	-EROFS	the segment was opened to read, and has no such series
- *	-ENOMEM, -ETIMEDOUT  the segment was opened to read, and there is no memory
  *	-EBADMSG  the file is damaged
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_family_counter(struct percpu_family *f,
@@ -110,7 +107,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_family_owned_fgauge(struct percpu_family
  * percpu_counter_add() in one call. A program that adds to one series again and again keeps the
  * handle instead.
  *
- * Returns as percpu_family_counter(); -EROFS also if the series is there. Nothing was added then.
+ * Returns as percpu_family_counter(). With an error nothing was added.
  */
 PERCPU_API int percpu_family_add(struct percpu_family *f, const char *const *values, uint64_t n);
 
@@ -141,7 +138,6 @@ PERCPU_API uint64_t percpu_family_invalid(const struct percpu_family *f);
  * Returns 0, or
  *	-ENOENT	there is no such series
  *	-EINVAL	a NULL; or it is the overflow, which stays
- *	-EROFS	the segment was opened to read
  *	-ENAMETOOLONG, -EILSEQ, -EBADMSG, -ENOMEM, -ETIMEDOUT  a value cannot be a label's; as of
  *		other calls. Nothing was removed
  */

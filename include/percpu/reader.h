@@ -44,9 +44,10 @@ struct percpu_reader;
 
 /**
  * Open a segment by name, as percpu_segment_open(). A name with a '/' is a path. Another name
- * stands for the file /dev/shm/percpu.NAME. There is no picture before percpu_reader_read(). The
- * reader keeps a descriptor of the file, with O_CLOEXEC. Directories of a path may be symbolic
- * links; the file may not. percpu_error() says in words why it could not be opened (error.h).
+ * stands for the file /dev/shm/percpu.NAME; or, if there is no such file, for /run/percpu/NAME. There
+ * is no picture before percpu_reader_read(). The reader keeps a descriptor of the file, with
+ * O_CLOEXEC. Directories of a path may be symbolic links; the file may not. percpu_error() says in
+ * words why it could not be opened (error.h).
  *
  * Returns 0, or
  *	-EINVAL, -ENAMETOOLONG, -ELOOP  as percpu_segment_open()
@@ -148,7 +149,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_set_timeout(struct percpu_reader 
  * picture before the next percpu_reader_read(). A picture may wait a second for each statistics if
  * another process was stopped during a snapshot of them. A second call does nothing.
  *
- * Returns 0; or, with nothing changed, as percpu_segment_open() with PERCPU_SEGMENT_WRITE |
+ * Returns 0; or, with nothing changed, as percpu_segment_open() with
  * PERCPU_SEGMENT_FOREIGN, or -ESTALE as percpu_reader_read().
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_set_consistent(struct percpu_reader *r);
@@ -166,6 +167,7 @@ struct percpu_reader_info {
 	uint32_t pending;    /* records without a metric: being declared, left by a killed
 				process, or damaged */
 	uint32_t missing;    /* series without a value: the calls below say why */
+	char program[PERCPU_SEGMENT_PROGRAM + 1]; /* which made the segment */
 };
 
 /** Return facts about the segment and the picture. Returns 0, or -EINVAL: a NULL, or no picture. */

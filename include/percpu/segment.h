@@ -38,24 +38,30 @@ struct percpu_segment;
 
 /** Flags of percpu_segment_open() and percpu_segment_open_fd(). */
 enum percpu_segment_flags {
-	PERCPU_SEGMENT_WRITE = 1,     /* open to count; without it, open to read */
-	PERCPU_SEGMENT_CREATE = 2,    /* with WRITE: create the segment if there is none */
-	PERCPU_SEGMENT_ANEW = 4,      /* with WRITE: reset all counts */
-	PERCPU_SEGMENT_FOREIGN = 8,   /* with WRITE: open the file also if it is another user's */
-	PERCPU_SEGMENT_DEBUG = 16,    /* check how it is used: see percpu_segment_close() */
-	PERCPU_SEGMENT_FALLBACK = 32, /* with WRITE: open a private segment if the file cannot be
-					 had */
+	PERCPU_SEGMENT_CREATE = 1,    /* create the segment if there is none */
+	PERCPU_SEGMENT_ANEW = 2,      /* reset all counts */
+	PERCPU_SEGMENT_FOREIGN = 4,   /* open the file also if it is another user's */
+	PERCPU_SEGMENT_DEBUG = 8,     /* check how it is used: see percpu_segment_close() */
+	PERCPU_SEGMENT_FALLBACK = 16, /* open a private segment if the file cannot be had */
 };
 
-/** Options for creating a segment. Set size; 0 in another field means the default. */
+/** Options of a segment. Set size; 0 in another field means the default. */
 struct percpu_segment_options {
 	size_t size;   /* sizeof(struct percpu_segment_options) */
-	uint32_t cpus; /* as in struct percpu_region_options */
-	uint32_t mode; /* as in struct percpu_region_options */
+	uint32_t cpus; /* of a new segment: as in struct percpu_region_options */
+	uint32_t mode; /* of a new file: permissions, whatever the umask is; default 0600. With
+				0640 readers of the file's group can open it, with 0644 all readers */
+	const char
+		*program; /* UTF-8, 1 to 40 bytes: refuse a segment that another program has made.
+				Default: any program's; a new segment has the name that the process
+				was called by */
 };
 
+#define PERCPU_SEGMENT_PROGRAM 40 /* bytes of a program's name */
+
 /**
- * Open a segment by name. A name with a '/' is a path. Another name stands for the file
+ * Open a segment by name, to count in it. A process that only reads opens a reader instead
+ * (reader.h), which needs no right to write. A name with a '/' is a path. Another name stands for the file
  * /dev/shm/percpu.NAME. With PERCPU_SEGMENT_CREATE, create the segment if there is none, with the
  * options o, which may be NULL. The file appears under its name as a complete segment, or not at
  * all. The segment keeps a descriptor of the file, with O_CLOEXEC: owners need it (owner.h).
@@ -64,25 +70,26 @@ struct percpu_segment_options {
  * Counts continue from those in the file. With PERCPU_SEGMENT_ANEW they are reset first, for all
  * processes: counters, statistics, histograms and extrema are reset, and gauges set to 0, each
  * exactly. Latest values stay. Owned gauges stay: they belong to their owners. The metrics stay
- * declared. If the process is killed during the reset, the next process that opens the segment to
- * write completes it.
+ * declared. If the process is killed during the reset, the next process that opens the segment
+ * completes it.
  *
  * Returns 0, or
- *	-EINVAL	a NULL; unknown flags or options, or options that cannot be; another flag without
- *		WRITE, except DEBUG; or a name that is no path, and is empty, begins with a '.', or
- *		has other characters than letters, digits, '_', '.' and '-'
- *	-ENAMETOOLONG  such a name of more than 200 characters
- *	-ENOENT	there is no such file, or, with CREATE, no such directory; or the file is a region
- *		with nothing at root 0, and is opened to read
+ *	-EINVAL	a NULL; unknown flags or options, or options that cannot be; or a name that is no
+ *		path, and is empty, begins with a '.', or has other characters than letters, digits,
+ *		'_', '.' and '-'
+ *	-ENAMETOOLONG  such a name of more than 200 characters; or a name of a program of more than
+ *		40 bytes
+ *	-EILSEQ	the name of the program is not UTF-8
+ *	-EEXIST	another program has made the segment, and o->program is set
+ *	-ENOENT	there is no such file, or, with CREATE, no such directory
  *	-ELOOP	the file is a symbolic link
  *	-EISDIR	it is a directory
- *	-EPERM	with WRITE: the file is another user's, or is sealed
+ *	-EPERM	the file is another user's, or is sealed
  *	-EBADMSG  the file is a region with another object at root 0, where segments have their
  *		directory; or it is no region, is empty, cut short or damaged; or it is a pipe, a
  *		device, or a socket (by its name: -ENXIO)
  *	-EPROTO	the file is of another version
- *	-ETIMEDOUT  with WRITE: for a second, another process is resetting the segment or holds a
- *		lock
+ *	-ETIMEDOUT  for a second, another process is resetting the segment or holds a lock
  *	-ENOLCK	with ANEW, or to complete a reset: the file takes no locks
  *	-EBADF	with ANEW, or to complete a reset: the program has closed the descriptor
  *	-ERANGE, -ENOSPC, -EACCES, ...  as percpu_region_open()
@@ -124,9 +131,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
  *
  * With PERCPU_SEGMENT_DEBUG the library prints a sentence to standard error and aborts if the
  * process closes a segment twice, uses a segment or one of its handles after it closed the
- * segment, or adds to a counter, a gauge or a field of statistics in a segment that it opened to
- * read. To see that, it handles SIGSEGV in the process. It passes on each SIGSEGV that no segment
- * has to do with. A closed segment keeps its addresses and some memory, but not its file.
+ * segment, or counts by a handle that is NULL. To see that, it handles SIGSEGV in the process. It
+ * passes on each other SIGSEGV. A closed segment keeps its addresses and some memory, but not its file.
  */
 PERCPU_API void percpu_segment_close(struct percpu_segment *s);
 
@@ -220,7 +226,6 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  *	-EEXIST	the segment has the name for a metric of another kind, unit, label names, fields,
  *		options, flags or rule, or for a family (family.h); or another metric has series
  *		of the same name
- *	-EROFS	the segment was opened to read, and has no such metric
  *	-ENOSPC	the disk or the segment is full; a segment has room for 128 MiB of names. The name
  *		may be there by then; the next call completes it. Metrics declared before still
  *		count

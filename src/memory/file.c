@@ -99,7 +99,8 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name)
 
 /* Create the file. The options were checked, and the caller has deferred cancellation. */
 static int create_file(const char *path, unsigned flags, const struct percpu_region_options *o,
-		       int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+		       int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+		       struct percpu_region **ret)
 {
 	struct percpu_region *r;
 	char *name = NULL;
@@ -111,7 +112,7 @@ static int create_file(const char *path, unsigned flags, const struct percpu_reg
 	e = create_in_file(fd, flags, true, o, &r);
 	PERCPU_STEP("region: made");
 	if (e == 0) {
-		e = prepare != NULL ? prepare(r) : 0;
+		e = prepare != NULL ? prepare(r, arg) : 0;
 		if (e == 0 && link(name, path) != 0)
 			e = percpu_errno();
 		if (e != 0)
@@ -128,13 +129,14 @@ static int create_file(const char *path, unsigned flags, const struct percpu_reg
 
 /* Make a region in a file of the program's that is empty. Leave it empty on failure. */
 static int fill_file(int fd, unsigned flags, const struct percpu_region_options *o,
-		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+		     int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+		     struct percpu_region **ret)
 {
 	struct percpu_region *r;
 	int e = create_in_file(fd, flags, false, o, &r);
 
 	if (e == 0 && prepare != NULL) {
-		e = prepare(r);
+		e = prepare(r, arg);
 		if (e != 0)
 			percpu_region_close(r);
 	}
@@ -225,7 +227,8 @@ static int check_how(unsigned flags, const struct percpu_region_options *o,
 
 /* Open the region in the file of the program's, or make it. */
 static int open_or_fill(int fd, unsigned flags, const struct percpu_region_options *o,
-			int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+			int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+			struct percpu_region **ret)
 {
 	struct stat st;
 
@@ -234,18 +237,19 @@ static int open_or_fill(int fd, unsigned flags, const struct percpu_region_optio
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
 	if (S_ISREG(st.st_mode) && st.st_size == 0)
-		return fill_file(fd, flags, o, prepare, ret);
+		return fill_file(fd, flags, o, prepare, arg, ret);
 	return flags & PERCPU_REGION_EXCL ? -EEXIST : open_region(fd, flags, false, ret);
 }
 
 int percpu_region_open_fd(int fd, unsigned flags, const struct percpu_region_options *o,
 			  struct percpu_region **ret)
 {
-	return flags & ~FLAGS ? -EINVAL : percpu_file_open_fd(fd, flags, o, NULL, ret);
+	return flags & ~FLAGS ? -EINVAL : percpu_file_open_fd(fd, flags, o, NULL, NULL, ret);
 }
 
 int percpu_file_open_fd(int fd, unsigned flags, const struct percpu_region_options *o,
-			int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+			int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+			struct percpu_region **ret)
 {
 	struct percpu_region_options opt;
 	int e = ret != NULL ? check_how(flags, o, &opt) : -EINVAL, cancel;
@@ -255,7 +259,7 @@ int percpu_file_open_fd(int fd, unsigned flags, const struct percpu_region_optio
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel(); /* pread(2) is a cancellation point */
-	e = open_or_fill(fd, flags, &opt, prepare, ret);
+	e = open_or_fill(fd, flags, &opt, prepare, arg, ret);
 	percpu_restore_cancel(cancel);
 	return e;
 }
@@ -288,7 +292,8 @@ static int open_file(const char *path, unsigned flags, struct percpu_region **re
 /* Try several times: another process may create the file after this one has not found it, and
  * remove it after this one could not create it. */
 static int open_or_create(const char *path, unsigned flags, const struct percpu_region_options *o,
-			  int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+			  int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+			  struct percpu_region **ret)
 {
 	int e = -EEXIST;
 
@@ -298,7 +303,7 @@ static int open_or_create(const char *path, unsigned flags, const struct percpu_
 		if (e != -ENOENT)
 			return e;
 		PERCPU_STEP("region: not there");
-		e = create_file(path, flags, o, prepare, ret);
+		e = create_file(path, flags, o, prepare, arg, ret);
 	}
 	return e;
 }
@@ -306,11 +311,12 @@ static int open_or_create(const char *path, unsigned flags, const struct percpu_
 int percpu_region_open(const char *path, unsigned flags, const struct percpu_region_options *o,
 		       struct percpu_region **ret)
 {
-	return flags & ~FLAGS ? -EINVAL : percpu_file_open(path, flags, o, NULL, ret);
+	return flags & ~FLAGS ? -EINVAL : percpu_file_open(path, flags, o, NULL, NULL, ret);
 }
 
 int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
-		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret)
+		     int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+		     struct percpu_region **ret)
 {
 	struct percpu_region_options opt;
 	int e = path != NULL && ret != NULL ? check_how(flags, o, &opt) : -EINVAL, cancel;
@@ -319,9 +325,9 @@ int percpu_file_open(const char *path, unsigned flags, const struct percpu_regio
 		return e;
 	cancel = percpu_defer_cancel();
 	if (flags & PERCPU_REGION_EXCL)
-		e = create_file(path, flags, &opt, prepare, ret);
+		e = create_file(path, flags, &opt, prepare, arg, ret);
 	else if (flags & PERCPU_REGION_CREATE)
-		e = open_or_create(path, flags, &opt, prepare, ret);
+		e = open_or_create(path, flags, &opt, prepare, arg, ret);
 	else
 		e = open_file(path, flags, ret);
 	percpu_restore_cancel(cancel);

@@ -374,7 +374,7 @@ struct percpu_segment_control {
 	struct percpu_segment_time started[2]; /* when generation n began: at n % 2 */
 	uint64_t changes;		       /* grows with changes of records; odd: one is in
 						  progress */
-	uint64_t unused2[5];
+	char program[40];		       /* which made the segment; shorter: behind it 0 */
 	uint64_t block[PERCPU_SEGMENT_BLOCKS]; /* keys of records in the bias lane; 0: none yet */
 } PERCPU_ALIGNED_WORD;
 

@@ -161,15 +161,17 @@ void percpu_image_set_header(struct percpu_chunk *k, const struct percpu_header 
 #define PERCPU_REGION_OWN 0x200	    /* refuse another user's file: -EPERM */
 
 /** Do as percpu_region_open(), with these flags, too. If this creates the file, it first calls
- *  prepare(), which may be NULL, to fill the region. The file gets its name when prepare() has
+ *  prepare(), which may be NULL, with arg, to fill the region. The file gets its name when prepare() has
  *  returned 0. */
 int percpu_file_open(const char *path, unsigned flags, const struct percpu_region_options *o,
-		     int (*prepare)(struct percpu_region *r), struct percpu_region **ret);
+		     int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+		     struct percpu_region **ret);
 
 /** Do as percpu_region_open_fd(). If this makes the region, it then calls prepare(), which may be
- *  NULL. The file is empty again if prepare() fails. */
+ *  NULL, with arg. The file is empty again if prepare() fails. */
 int percpu_file_open_fd(int fd, unsigned flags, const struct percpu_region_options *o,
-			int (*prepare)(struct percpu_region *r), struct percpu_region **ret);
+			int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
+			struct percpu_region **ret);
 
 /** Return 0 if the file is this user's, -EPERM if it is another user's, or -errno. */
 int percpu_file_check_owner(int fd);

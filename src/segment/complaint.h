@@ -6,7 +6,6 @@
 #define PERCPU_SEGMENT_COMPLAINT_H
 
 #include <stddef.h>
-#include <sys/stat.h>
 
 #include <percpu/error.h>
 
@@ -41,10 +40,6 @@ struct percpu_opening {
  *  about the error. Returns e. */
 int percpu_error_keep_opening(int e, const struct percpu_opening *o,
 			      const struct percpu_reason *why);
-
-/** Write why the file cannot have a segment: it is empty, or it is no regular file. Returns
- *  -EBADMSG, or 0 if neither is so. */
-int percpu_reason_of_file(const struct stat *file, struct percpu_reason *why);
 
 /** Write a sentence to *why. Returns e. */
 int percpu_reason_set(struct percpu_reason *why, int e, const char *format, ...)

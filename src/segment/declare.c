@@ -128,8 +128,6 @@ static int find_record_of(struct percpu_segment *s, const struct percpu_asked *m
 	*f = percpu_directory_find(s, m->record, m->member, why);
 	if (f->found == PERCPU_FOUND_NOTHING || f->found == PERCPU_FOUND_REMOVED ||
 	    f->found == PERCPU_FOUND_FULL) {
-		if (!s->region->writable)
-			return -ENOENT;
 		if (f->found == PERCPU_FOUND_NOTHING)
 			e = add_record(s, m, f, why);
 		if (e == 0 && f->found == PERCPU_FOUND_REMOVED)
@@ -148,9 +146,6 @@ static int find_record_of(struct percpu_segment *s, const struct percpu_asked *m
 static const char *words_of(int e)
 {
 	switch (e) {
-	case -ENOENT:
-		return "it is not there, and the segment was opened to read: start the program "
-		       "that counts first";
 	case -EEXIST:
 		return "what it was created with differs from what was asked for";
 	case -ENOSPC:
@@ -168,12 +163,11 @@ static const char *words_of(int e)
 	}
 }
 
-/* Write what is wrong with the metric. Returns e, or -EROFS for a metric that is not there. */
+/* Write what is wrong with the metric. Returns e. */
 static int complain_of_metric(const struct percpu_asked *m, int e, struct percpu_reason *why)
 {
-	(void)percpu_reason_set(why, e, "%.*s: %s", m->record->head.name,
-				(const char *)m->record->bytes, words_of(e));
-	return e == -ENOENT ? -EROFS : e;
+	return percpu_reason_set(why, e, "%.*s: %s", m->record->head.name,
+				 (const char *)m->record->bytes, words_of(e));
 }
 
 /* Write how the parameters of the existing object differ from those that are asked for. Returns

@@ -223,10 +223,10 @@ static bool is_invalid(int e)
 }
 
 /* Return whether a call that failed with e gets the overflow instead. */
-static bool overflows(const struct percpu_family *f, int e)
+static bool overflows(int e)
 {
-	return f->s->region->writable && (is_invalid(e) || e == -ENOSPC || e == -ENOMEM ||
-					  e == -ETIMEDOUT || e == -EBADF || e == -ENOLCK);
+	return is_invalid(e) || e == -ENOSPC || e == -ENOMEM || e == -ETIMEDOUT || e == -EBADF ||
+	       e == -ENOLCK;
 }
 
 /* Get the overflow, because of e, and keep why. */
@@ -253,7 +253,7 @@ static int resolve_slowly(struct percpu_family *f, const struct percpu_family_ke
 	} else if (e == 0) {
 		percpu_family_table_enter(&f->series, key, *handle,
 					  &percpu_directory_at(f->s, at)->state);
-	} else if (overflows(f, e)) {
+	} else if (overflows(e)) {
 		*handle = get_overflow(f, e, &why);
 	} else {
 		if (e == -EEXIST)
@@ -368,23 +368,10 @@ int percpu_family_owned_fgauge(struct percpu_family *f, const char *const *value
 
 /* Counting by values, by the functions that calls.h has: so there is one copy of each sequence. */
 
-static int find_to_count(struct percpu_family *f, unsigned kind, const char *const *values,
-			 void **handle)
-{
-	struct percpu_reason why;
-
-	if (f != NULL && !f->s->region->writable)
-		return percpu_error_keep(
-			percpu_reason_set(&why, -EROFS, "%.*s: the segment was opened to read",
-					  f->asked.head.name, (const char *)f->asked.bytes),
-			&why);
-	return find_handle(f, kind, values, handle);
-}
-
 int percpu_family_add(struct percpu_family *f, const char *const *values, uint64_t n)
 {
 	void *counter;
-	int e = find_to_count(f, PERCPU_METRIC_COUNTER, values, &counter);
+	int e = find_handle(f, PERCPU_METRIC_COUNTER, values, &counter);
 
 	if (e == 0)
 		percpu_counter_add_call(counter, (int64_t)n);
@@ -394,7 +381,7 @@ int percpu_family_add(struct percpu_family *f, const char *const *values, uint64
 int percpu_family_record(struct percpu_family *f, const char *const *values, double v)
 {
 	void *histogram;
-	int e = find_to_count(f, PERCPU_METRIC_HISTOGRAM, values, &histogram);
+	int e = find_handle(f, PERCPU_METRIC_HISTOGRAM, values, &histogram);
 
 	if (e == 0)
 		percpu_histogram_record_call(histogram, v);
@@ -420,11 +407,10 @@ static int remove_series(struct percpu_family *f, const struct percpu_record_cop
 	if (percpu_record_is_overflow(c))
 		return percpu_reason_set(why, -EINVAL, "%.*s: the overflow stays",
 					 f->asked.head.name, name);
-	e = f->s->region->writable ? percpu_series_remove(f->s, c, why) : -EROFS;
+	e = percpu_series_remove(f->s, c, why);
 	if (e != 0)
 		(void)percpu_reason_set(why, e, "%.*s: %s", f->asked.head.name, name,
 					e == -ENOENT ? "there is no such series" :
-					e == -EROFS  ? "the segment was opened to read" :
 						       "the series cannot be removed");
 	return e;
 }

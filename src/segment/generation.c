@@ -6,9 +6,9 @@
  * The process that resets the segment holds a lock of the file, which the kernel drops if the
  * process is killed. It increments the generation and resets one object after the other. Each
  * record says for which generation its object was reset last, and the control says for which
- * generation all objects were. A process that opens the segment to write, and finds objects left to
+ * generation all objects were. A process that opens the segment, and finds objects left to
  * reset, takes the same lock and resets them. So an object may be reset twice. Once a
- * process has opened the segment to write, no object is reset for that generation any more. Until
+ * process has opened the segment, no object is reset for that generation any more. Until
  * then a count is of the old generation or of the new one.
  */
 #include <stdlib.h>

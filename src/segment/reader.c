@@ -25,7 +25,7 @@ static unsigned char *new_buffer(void)
 	return aligned_alloc(PERCPU_BLOCK_ALIGN, BUFFER);
 }
 
-static int check_file(int fd, struct percpu_reason *why)
+static int check_file(int fd)
 {
 	const int flags = fcntl(fd, F_GETFL);
 	struct stat st;
@@ -34,7 +34,9 @@ static int check_file(int fd, struct percpu_reason *why)
 		return -EBADF;
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	return S_ISDIR(st.st_mode) ? -EISDIR : percpu_reason_of_file(&st, why);
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return S_ISREG(st.st_mode) && st.st_size != 0 ? 0 : -EBADMSG;
 }
 
 int percpu_reader_use(struct percpu_reader *r)
@@ -123,6 +125,28 @@ static int from_root(char *path, char **ret)
 	return e;
 }
 
+/* Open the file to read. Of a name that is no path, look in the directory of services, too, and set
+ * *path to the path there. The caller frees it. Returns a descriptor or -errno. */
+static int open_file_of(const char *name, char **path)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+	int fd = open(*path, flags), e = percpu_errno();
+	char *other;
+
+	if (fd >= 0 || e != -ENOENT || strchr(name, '/') != NULL)
+		return fd >= 0 ? fd : e;
+	if (asprintf(&other, "%s%s", PERCPU_SERVICE_NAMES, name) < 0)
+		return -ENOMEM;
+	fd = open(other, flags);
+	if (fd < 0) {
+		free(other);
+		return e;
+	}
+	free(*path);
+	*path = other;
+	return fd;
+}
+
 static int open_reader(const char *name, struct percpu_reader **ret, struct percpu_reason *why)
 {
 	int e, fd;
@@ -130,8 +154,8 @@ static int open_reader(const char *name, struct percpu_reader **ret, struct perc
 
 	if (from_here == NULL)
 		return e;
-	fd = open(from_here, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	e = fd >= 0 ? check_file(fd, why) : percpu_errno();
+	fd = open_file_of(name, &from_here);
+	e = fd >= 0 ? check_file(fd) : fd;
 	if (e != 0)
 		free(from_here);
 	else
@@ -166,7 +190,7 @@ int percpu_reader_open_fd(int fd, struct percpu_reader **ret)
 
 	if (ret == NULL)
 		return percpu_error_say(-EINVAL, "there is no place for the reader");
-	e = check_file(fd, &why);
+	e = check_file(fd);
 	if (e == 0) {
 		cancel = percpu_defer_cancel();
 		e = begin_reader(fd, NULL, ret, &why);

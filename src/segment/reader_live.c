@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reader_live.c - consistent pictures: all fields of statistics are of one moment. Such a snapshot
- * changes banks, and needs a fence. So the reader opens the segment to write, and maps it.
+ * changes banks, and needs a fence. So the reader opens the segment, and maps it.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 static int open_live(struct percpu_reader *r, struct percpu_segment **ret)
 {
-	const unsigned flags = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN;
+	const unsigned flags = PERCPU_SEGMENT_FOREIGN;
 	int e = percpu_reader_use(r);
 
 	if (e != 0)

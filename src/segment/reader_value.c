@@ -51,6 +51,8 @@ int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info 
 		.pending = r->pending,
 		.missing = r->missing,
 	};
+	memcpy(ret->program, r->s->control->program, PERCPU_SEGMENT_PROGRAM);
+	percpu_text_make_printable(ret->program);
 	return 0;
 }
 

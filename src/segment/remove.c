@@ -35,7 +35,6 @@
 
 #include "segment.h"
 
-#define POLL_NS (PERCPU_SECOND / 1000)
 #define FREE_TRIES 10 /* while killed processes leave journals */
 
 /* Changes. */
@@ -160,7 +159,7 @@ void percpu_series_show(struct percpu_segment *s, uint64_t at)
 {
 	uint16_t *const state = &percpu_directory_at(s, at)->state, hidden = PERCPU_RECORD_REMOVED;
 
-	if (s->region->writable && __atomic_load_n(state, __ATOMIC_RELAXED) == hidden &&
+	if (__atomic_load_n(state, __ATOMIC_RELAXED) == hidden &&
 	    __atomic_compare_exchange_n(state, &hidden, PERCPU_RECORD_IN_USE, false,
 					__ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		(void)__atomic_fetch_add(&s->control->changes, 2, __ATOMIC_SEQ_CST);
@@ -181,26 +180,16 @@ static bool is_nobody_present(const struct percpu_segment *s)
 /* Wait for the end of a change that is going on. */
 static int await_end_of_change(struct percpu_segment *s)
 {
-	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
 	struct percpu_robust h;
-	uint32_t never = 0;
 	int e;
 
 	percpu_full_fence();
 	if (!(__atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE) & 1))
 		return 0;
-	if (s->region->writable) {
-		e = percpu_directory_lock(s, &h);
-		if (e == 0)
-			percpu_region_unlock(s->region, &h);
-		return e;
-	}
-	while (__atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE) & 1) {
-		if (percpu_now_ns() >= deadline)
-			return -ETIMEDOUT;
-		percpu_futex_sleep(&never, FUTEX_WAIT, 0, POLL_NS);
-	}
-	return 0;
+	e = percpu_directory_lock(s, &h);
+	if (e == 0)
+		percpu_region_unlock(s->region, &h);
+	return e;
 }
 
 /* The caller has the process lock, so that no thread forks meanwhile: the child would have a
@@ -247,8 +236,7 @@ int percpu_presence_hold(struct percpu_segment *s)
 	percpu_process_unlock();
 	if (present)
 		return 0;
-	if (s->region->writable)
-		percpu_series_free_removed(s);
+	percpu_series_free_removed(s);
 	PERCPU_STEP("remove: to be present");
 	percpu_process_lock();
 	if (s->presence == NULL)

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - opening segments. A segment is a region with a control at root 0, and with owners at
- * root 1 after the first declaration of an owned gauge.
+ * segment.c - opening segments. A segment is a region with a control at root 0 (control.c), and with
+ * owners at root 1 after the first declaration of an owned gauge.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../cpu/debug.h"
@@ -20,92 +17,9 @@
 
 #define LONGEST_FLAT 200
 #define NO_PLACE "there is no place for the handle"
-#define OF_WRITERS                                                                                 \
-	(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW |                      \
-	 PERCPU_SEGMENT_FOREIGN | PERCPU_SEGMENT_FALLBACK)
-
-static struct percpu_segment_control *control_of(const struct percpu_block *b)
-{
-	return (struct percpu_segment_control *)percpu_block_bias(b);
-}
-
-/* CLOCK_BOOTTIME is another clock in each time namespace, so each counts as a boot of its own. */
-uint64_t percpu_segment_boot(void)
-{
-	const uint64_t boot = percpu_boot_id();
-
-	return boot != 0 ? boot ^ percpu_namespace("time") << 32 : 0;
-}
-
-static struct percpu_segment_time moment_in(uint64_t boot)
-{
-	return (struct percpu_segment_time){ percpu_clock_ns(CLOCK_REALTIME),
-					     percpu_clock_ns(CLOCK_BOOTTIME), boot };
-}
-
-struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s)
-{
-	return moment_in(s->boot);
-}
-
-static void start_segment(struct percpu_block *b)
-{
-	struct percpu_segment_control *c = control_of(b);
-
-	c->version = PERCPU_SEGMENT_VERSION;
-	c->started[1] = moment_in(percpu_segment_boot());
-	c->generation = c->completed = 1;
-}
-
-static int adopt_segment(const struct percpu_block *found, struct percpu_plan *p)
-{
-	(void)p;
-	return __atomic_load_n(&control_of(found)->version, __ATOMIC_RELAXED) ==
-			       PERCPU_SEGMENT_VERSION ?
-		       0 :
-		       -EPROTO;
-}
-
-/* Find the control, or create it in a region that was opened to write. The caller frees *ret. */
-static int find_control(struct percpu_region *r, struct percpu_block **ret)
-{
-	struct percpu_block none = { .base = NULL };
-	struct percpu_plan p = {
-		.kind = PERCPU_KIND_SEGMENT,
-		.size = sizeof(struct percpu_segment_control),
-		.align = PERCPU_BLOCK_ALIGN,
-		.handle = &none,
-		.handle_size = sizeof(none),
-		.start = start_segment,
-		.adopt = adopt_segment,
-	};
-	int e = percpu_block_open(r, PERCPU_SEGMENT_ROOT, &p, ret);
-
-	return e == -EEXIST ? -EBADMSG : e;
-}
-
-/* Create the control of a new file before it gets its name, so that it is a segment by then. */
-static int make_control(struct percpu_region *r)
-{
-	struct percpu_block *b = NULL;
-	int e = find_control(r, &b);
-
-	free(b);
-	return e;
-}
-
-static int open_control(struct percpu_segment *s)
-{
-	struct percpu_block *b = NULL;
-	int e = find_control(s->region, &b);
-
-	if (e != 0)
-		return e;
-	s->control = control_of(b);
-	s->control_key = percpu_region_key(s->region, b->base);
-	free(b);
-	return 0;
-}
+#define OPEN_FLAGS                                                                                 \
+	(PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN |                    \
+	 PERCPU_SEGMENT_DEBUG | PERCPU_SEGMENT_FALLBACK)
 
 static void drop_segment(struct percpu_segment *s, struct percpu_region *r)
 {
@@ -129,9 +43,17 @@ static struct percpu_hash_key choose_key(const struct percpu_segment *s)
 	return key;
 }
 
+/* How to open a segment. */
+struct how {
+	unsigned flags;
+	struct percpu_region_options region;
+	const char *program; /* NULL: any */
+	struct percpu_making making;
+};
+
 /* Make a segment of the region. On failure close the region, and write why, if more is known than
  * the error. */
-static int begin_segment(struct percpu_region *r, const char *name, unsigned flags,
+static int begin_segment(struct percpu_region *r, const char *name, const struct how *how,
 			 struct percpu_segment **ret, struct percpu_reason *why)
 {
 	struct percpu_segment *s = calloc(1, sizeof(*s));
@@ -141,15 +63,24 @@ static int begin_segment(struct percpu_region *r, const char *name, unsigned fla
 		s->region = r;
 		s->boot = percpu_segment_boot();
 		s->key = choose_key(s);
-		e = percpu_region_has_default_lanes(r) ? open_control(s) : -EBADMSG;
+		e = percpu_region_has_default_lanes(r) ? percpu_control_open(s, &how->making) :
+							 -EBADMSG;
 		if (e == -EBADMSG)
 			(void)percpu_reason_set(why, e,
 						"the file is a region with other objects, or is "
 						"damaged: use another name");
+		if (e == -EPROTO)
+			(void)percpu_reason_set(why, e,
+						"another version of the library has made the "
+						"segment: stop the programs that have it open, and "
+						"remove it");
 	}
-	if (e == 0 && r->writable)
-		e = percpu_generation_complete(s, flags & PERCPU_SEGMENT_ANEW);
-	if (e == 0 && percpu_debug_flags(flags & PERCPU_SEGMENT_DEBUG, PERCPU_SEGMENT_DEBUG) != 0)
+	if (e == 0)
+		e = percpu_control_check_program(s, how->program, why);
+	if (e == 0)
+		e = percpu_generation_complete(s, how->flags & PERCPU_SEGMENT_ANEW);
+	if (e == 0 &&
+	    percpu_debug_flags(how->flags & PERCPU_SEGMENT_DEBUG, PERCPU_SEGMENT_DEBUG) != 0)
 		e = percpu_segment_check_begin(s, name);
 	if (e != 0) {
 		drop_segment(s, r);
@@ -159,36 +90,40 @@ static int begin_segment(struct percpu_region *r, const char *name, unsigned fla
 	return 0;
 }
 
-static int read_segment_options(const struct percpu_segment_options *o, unsigned flags,
-				struct percpu_region_options *ret, struct percpu_reason *why)
+static int read_how(const struct percpu_segment_options *o, unsigned flags, struct how *ret,
+		    struct percpu_reason *why)
 {
-	const unsigned unknown = flags & ~(OF_WRITERS | PERCPU_SEGMENT_DEBUG);
+	const unsigned unknown = flags & ~(unsigned)OPEN_FLAGS;
 	struct percpu_segment_options opt;
+	uint32_t certain = 0;
 
 	if (unknown != 0)
 		return percpu_reason_set(why, -EINVAL, "flags %#x are not known", unknown);
-	if ((flags & OF_WRITERS) != 0 && !(flags & PERCPU_SEGMENT_WRITE))
-		return percpu_reason_set(why, -EINVAL, "flags %#x need PERCPU_SEGMENT_WRITE",
-					 flags & OF_WRITERS);
 	if (percpu_options_read(&opt, sizeof(opt), o) != 0)
 		return percpu_reason_set(why, -EINVAL,
 					 "its options have another size, or fields that are not "
 					 "known");
-	*ret = (struct percpu_region_options){ .size = sizeof(*ret),
-					       .cpus = opt.cpus,
-					       .mode = opt.mode };
-	return 0;
-}
-
-/* Return whether the file must be this user's. */
-static bool must_own(unsigned flags)
-{
-	return (flags & (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_FOREIGN)) == PERCPU_SEGMENT_WRITE;
+	if (opt.mode & ~07777U)
+		return percpu_reason_set(why, -EINVAL, "its .mode has bits beside 07777");
+	if (opt.cpus > PERCPU_MAX_CPUS)
+		return percpu_reason_set(why, -E2BIG, "its .cpus is more than %d", PERCPU_MAX_CPUS);
+	(void)percpu_possible_cpus(&certain);
+	if (opt.cpus != 0 && opt.cpus < certain)
+		return percpu_reason_set(why, -EINVAL,
+					 "its .cpus is %u, and this machine has %u CPUs", opt.cpus,
+					 certain);
+	*ret = (struct how){
+		.flags = flags,
+		.region = { .size = sizeof(ret->region), .cpus = opt.cpus, .mode = opt.mode },
+		.program = opt.program,
+		.making.mode = opt.mode,
+	};
+	return percpu_program_read(opt.program, &ret->making, why);
 }
 
 static unsigned region_flags(unsigned flags)
 {
-	return PERCPU_REGION_OWNERS | (flags & PERCPU_SEGMENT_WRITE ? PERCPU_REGION_WRITE : 0) |
+	return PERCPU_REGION_OWNERS | PERCPU_REGION_WRITE |
 	       (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0);
 }
 
@@ -218,54 +153,43 @@ char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why)
 	return path;
 }
 
-/* Write why the file has no region, if that can be seen in *file. failed: file was not set. */
-static void tell_of_file(int failed, const struct stat *file, struct percpu_reason *why)
-{
-	if (!failed)
-		(void)percpu_reason_of_file(file, why);
-}
-
 static int open_path(const char *name, unsigned flags, const struct percpu_segment_options *o,
 		     struct percpu_segment **ret, struct percpu_reason *why)
 {
-	struct percpu_region_options options;
 	struct percpu_region *r;
-	struct stat st;
-	unsigned how;
+	struct how how;
 	char *path;
-	int e = read_segment_options(o, flags, &options, why);
+	int e = read_how(o, flags, &how, why);
 
 	if (e != 0)
 		return e;
 	path = percpu_segment_path(name, &e, why);
 	if (path == NULL)
 		return e;
-	how = region_flags(flags) | PERCPU_REGION_NO_LINK |
-	      (must_own(flags) ? PERCPU_REGION_OWN : 0);
-	e = percpu_file_open(path, how, &options, make_control, &r);
-	if (e == -EBADMSG)
-		tell_of_file(lstat(path, &st), &st, why);
+	e = percpu_file_open(path,
+			     region_flags(flags) | PERCPU_REGION_NO_LINK |
+				     (flags & PERCPU_SEGMENT_FOREIGN ? 0 : PERCPU_REGION_OWN),
+			     &how.region, percpu_control_make, &how.making, &r);
 	free(path);
-	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
+	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
 }
 
 static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_options *o,
 			   struct percpu_segment **ret, struct percpu_reason *why)
 {
-	struct percpu_region_options options;
 	struct percpu_region *r;
-	struct stat st;
 	char name[32];
-	int e = read_segment_options(o, flags, &options, why);
+	struct how how;
+	int e = read_how(o, flags, &how, why);
 
-	if (e == 0 && must_own(flags))
+	how.making.mode = 0; /* the file is the caller's */
+	if (e == 0 && !(flags & PERCPU_SEGMENT_FOREIGN))
 		e = percpu_file_check_owner(fd);
 	if (e == 0)
-		e = percpu_file_open_fd(fd, region_flags(flags), &options, make_control, &r);
-	if (e == -EBADMSG)
-		tell_of_file(fstat(fd, &st), &st, why);
+		e = percpu_file_open_fd(fd, region_flags(flags), &how.region, percpu_control_make,
+					&how.making, &r);
 	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
-	return e != 0 ? e : begin_segment(r, name, flags, ret, why);
+	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
 }
 
 /* Open a segment in a file of this process and of its forks alone, because of the sentence that
@@ -273,7 +197,7 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 static int open_private(unsigned flags, const struct percpu_segment_options *o,
 			struct percpu_segment **ret)
 {
-	const unsigned kept = flags & (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_DEBUG);
+	const unsigned kept = flags & PERCPU_SEGMENT_DEBUG;
 	const int fd = memfd_create("percpu", MFD_CLOEXEC);
 	struct percpu_segment *s = NULL;
 	struct percpu_reason why;

@@ -284,7 +284,7 @@ int percpu_series_remove(struct percpu_segment *s, const struct percpu_record_co
 int percpu_series_revive(struct percpu_segment *s, const struct percpu_asked *m,
 			 struct percpu_finding *f, struct percpu_reason *why);
 
-/** Let readers list the overflow at this place. Do nothing if the segment was opened to read. */
+/** Let readers list the overflow at this place. */
 void percpu_series_show(struct percpu_segment *s, uint64_t at);
 
 /** Free the removed series, unless a process is present or a lock cannot be had. */
@@ -304,26 +304,51 @@ void percpu_presence_drop(void *presence);
  *  e. */
 int percpu_presence_complain(const char *name, size_t n, int e, struct percpu_reason *why);
 
+/* control.c */
+
+/** What a new segment gets. */
+struct percpu_making {
+	char program[PERCPU_SEGMENT_PROGRAM]; /* shorter: behind it 0 */
+	uint32_t mode;			      /* permissions of the file; 0: as it has them */
+};
+
+/** Read the name of the program that opens a segment; NULL: as the process was called. Returns 0,
+ *  or -errno and why. */
+int percpu_program_read(const char *asked, struct percpu_making *ret, struct percpu_reason *why);
+
+/** Create the control in a new file. making is a struct percpu_making. Returns 0 or -errno. */
+int percpu_control_make(struct percpu_region *r, const void *making);
+
+/** Find the control of the segment, or create it if the region is a bare one. Returns 0 or
+ *  -errno. */
+int percpu_control_open(struct percpu_segment *s, const struct percpu_making *making);
+
+/** Check that the segment was made by the program that is asked for; NULL: any. Returns 0, or
+ *  -EEXIST and why. */
+int percpu_control_check_program(const struct percpu_segment *s, const char *asked,
+				 struct percpu_reason *why);
+
+/** Return a number for this boot in this time namespace; 0: not known. */
+uint64_t percpu_segment_boot(void);
+
+/** Return the time now, by both clocks. */
+struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s);
+
 /* segment.c */
 
 #define PERCPU_FLAT_NAMES "/dev/shm/percpu." /* in front of a name that is no path */
+#define PERCPU_SERVICE_NAMES "/run/percpu/"  /* where readers look after that */
 
 /** Return the path of the segment of that name, or NULL, *e, and why if the name is wrong. The
  *  caller frees it. */
 char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why);
-
-/** Return a number for this boot in this time namespace; 0: not known. */
-uint64_t percpu_segment_boot(void);
 
 /** Return how many ns are between then and now. If both are of one known boot, CLOCK_BOOTTIME
  *  tells, which is never set. Otherwise CLOCK_REALTIME tells; return 0 if that went back. */
 uint64_t percpu_segment_age(const struct percpu_segment_time *then,
 			    const struct percpu_segment_time *now);
 
-/** Return the time now, by both clocks. */
-struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s);
-
-/** Open the owners of the segment, or create them if it was opened to write. Returns NULL and *e on
+/** Open the owners of the segment, or create them. Returns NULL and *e on
  *  failure. The segment keeps them; the caller does not detach them. */
 struct percpu_owners *percpu_segment_owners(struct percpu_segment *s, int *e);
 

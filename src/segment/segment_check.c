@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * segment_check.c - PERCPU_SEGMENT_DEBUG: a segment that is closed twice, or used after it was
- * closed, or counted in although it was opened to read.
+ * closed, and handles that are NULL.
  *
  * A closed segment keeps its structs and its addresses, but nothing can be read or written there.
- * So a use of it raises SIGSEGV, as a store to one that was opened to read does. The handler finds
- * the segment by the address.
+ * So a use of it raises SIGSEGV, and the handler finds the segment by the address. The use of a
+ * handle that is NULL raises it at an address below the lanes that a cell at address 0 would have.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,20 +29,29 @@ struct percpu_segment_check {
 static struct percpu_segment_check *watched; /* a list, to which the process only adds; atomic */
 static struct sigaction handled_before;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
+static uintptr_t null_end; /* where the lanes of a cell at address 0 end */
 
-static void explain_fault(const void *address)
+static void explain_closed(const void *address)
 {
 	const struct percpu_segment_check *c = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
 
 	for (; c != NULL; c = c->next) {
-		if (!percpu_region_maps(c->region, address))
-			continue;
-		if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+		if (percpu_region_maps(c->region, address) &&
+		    __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
 			percpu_debug_die("segment \"%s\" is used after it was closed", c->name);
-		if (!c->region->writable)
-			percpu_debug_die("segment \"%s\" is counted in, but was opened to read",
-					 c->name);
 	}
+}
+
+/* The pointer may be another one of the program's, which may handle that. So say this once, and go
+ * on. */
+static void explain_null(const void *address)
+{
+	static bool said; /* atomic */
+
+	if ((uintptr_t)address < null_end && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		percpu_debug_say("SIGSEGV at address %p: if a handle is NULL, its declaration has "
+				 "failed, and percpu_error() has said why",
+				 address);
 }
 
 static bool is_fault(const siginfo_t *info)
@@ -79,8 +88,10 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 static void handle_fault(int number, siginfo_t *info, void *context)
 {
-	if (is_fault(info))
-		explain_fault(info->si_addr);
+	if (is_fault(info)) {
+		explain_closed(info->si_addr);
+		explain_null(info->si_addr);
+	}
 	pass_on(number, info, context);
 }
 
@@ -89,7 +100,10 @@ static void handle_fault(int number, siginfo_t *info, void *context)
 static void install_handler(void)
 {
 	struct sigaction a;
+	uint32_t certain;
+	const int cpus = percpu_possible_cpus(&certain);
 
+	null_end = (uintptr_t)(cpus > 0 ? cpus : 1) * PERCPU_STRIDE;
 	sigaction(SIGSEGV, NULL, &handled_before);
 	if (handled_before.sa_handler == SIG_IGN)
 		return;

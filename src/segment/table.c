@@ -48,6 +48,7 @@ int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declara
 }
 
 int percpu_segment_open_table(const char *name, unsigned flags,
+			      const struct percpu_segment_options *o,
 			      const struct percpu_declaration *table, size_t n,
 			      struct percpu_segment **ret)
 {
@@ -56,7 +57,7 @@ int percpu_segment_open_table(const char *name, unsigned flags,
 
 	if (ret == NULL)
 		return percpu_error_say(-EINVAL, "there is no place for the segment");
-	e = percpu_segment_open(name, flags | PERCPU_SEGMENT_WRITE, NULL, &s);
+	e = percpu_segment_open(name, flags, o, &s);
 	if (e == 0)
 		e = percpu_segment_declare(s, table, n);
 	if (e != 0)

@@ -162,7 +162,7 @@ static void overflow(void)
 
 int main(int argc, char **argv)
 {
-	const unsigned flags = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE;
+	const unsigned flags = PERCPU_SEGMENT_CREATE;
 
 	if (argc != 2 || percpu_segment_open(argv[1], flags, NULL, &segment) != 0)
 		return 2;

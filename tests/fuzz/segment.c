@@ -23,13 +23,12 @@
 #include "region_file.h"
 #include "segment/segment.h"
 
-#define WRITE PERCPU_SEGMENT_WRITE
 #define METRICS 12
 
 static unsigned refused; /* calls that failed, which may be */
 
 /* Declare metric i, and use it. Returns the declaration's result. */
-static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
+static int use_metric(struct percpu_segment *s, unsigned i)
 {
 	static const char *const labels[] = { "a", "b" }, *const fields[] = { "x", "y", "z" };
 	static const struct percpu_metric_fields three = { sizeof(three), "c", fields, 3 };
@@ -58,8 +57,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 		if (e != 0)
 			break;
 		check_block(s->region, c, sizeof(uint64_t));
-		if (writes)
-			percpu_counter_add(c, 1);
+		percpu_counter_add(c, 1);
 		refused += percpu_counter_fetch(c) == 0;
 		break;
 	case 1:
@@ -82,8 +80,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 		if (e != 0)
 			break;
 		check_block(s->region, stats->block.base, stats->block.size);
-		if (writes)
-			refused += percpu_stats_update(stats, 0, 0, ones, 3) != 0;
+		refused += percpu_stats_update(stats, 0, 0, ones, 3) != 0;
 		refused += percpu_stats_fetch(stats, 0, 1, out) != 0;
 		break;
 	default:
@@ -91,8 +88,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 		if (e != 0)
 			break;
 		check_block(s->region, o->owned.block.base, o->owned.block.size);
-		if (writes)
-			refused += percpu_owned_gauge_add(o, 1) != 0;
+		refused += percpu_owned_gauge_add(o, 1) != 0;
 		refused += percpu_owned_gauge_fetch(o, PERCPU_OWNED_ALL, &min) != 0;
 	}
 	must((e == 0) != (*percpu_error() != '\0') || e == 0, "no word about an error");
@@ -102,7 +98,7 @@ static int use_metric(struct percpu_segment *s, unsigned i, bool writes)
 static size_t control, block; /* offsets in the file */
 
 /* Find or make a few series of a family, remove some, and find these again. */
-static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
+static void use_family(struct percpu_segment *s, uint64_t r)
 {
 	static const char *const labels[] = { "a" };
 	const struct percpu_metric m = {
@@ -125,16 +121,14 @@ static void use_family(struct percpu_segment *s, uint64_t r, bool writes)
 			continue;
 		}
 		check_block(s->region, c, sizeof(uint64_t));
-		if (writes)
-			percpu_counter_add(c, 1);
+		percpu_counter_add(c, 1);
 		refused += percpu_counter_fetch(c) == 0;
 		if (i % 3 == 1) {
 			refused += percpu_family_remove(f, &values[(r + i) % 4]) != 0;
 			refused += percpu_family_counter(f, &values[(r + i) % 4], &c) != 0;
 		}
 	}
-	if (writes)
-		refused += percpu_family_add(f, &values[r % 4], 1) != 0;
+	refused += percpu_family_add(f, &values[r % 4], 1) != 0;
 	refused += percpu_family_overflows(f) != 0;
 	refused += percpu_family_invalid(f) != 0;
 }
@@ -157,11 +151,10 @@ static void make_good_file(void)
 	size_t size;
 
 	file = memfd_create("fuzz", MFD_CLOEXEC);
-	must(percpu_segment_open_fd(file, WRITE | PERCPU_SEGMENT_CREATE, NULL, &s) == 0,
-	     "a good file");
+	must(percpu_segment_open_fd(file, PERCPU_SEGMENT_CREATE, NULL, &s) == 0, "a good file");
 	for (unsigned i = 0; i < METRICS; i++)
-		must(use_metric(s, i, true) == 0, percpu_error());
-	use_family(s, 0, true);
+		must(use_metric(s, i) == 0, percpu_error());
+	use_family(s, 0);
 	control = offset_of(s, s->control_key);
 	block = offset_of(s, s->block_key[0]);
 	must(s->region->n == 2, "a chunk for the control, and one for records");
@@ -286,21 +279,20 @@ static void write_file(uint64_t *random)
 
 static void use_segment(uint64_t r)
 {
-	const bool writes = r % 4 != 0;
 	const unsigned anew = r % 16 == 1 ? PERCPU_SEGMENT_ANEW : 0;
 	const struct percpu_metric first = { .size = sizeof(first), .name = "m0_total" };
 	struct percpu_segment_start moment;
 	struct percpu_segment *s;
 
-	if (percpu_segment_open_fd(file, writes ? WRITE | anew : 0, NULL, &s) != 0)
+	if (percpu_segment_open_fd(file, anew, NULL, &s) != 0)
 		return;
 	if (r >> 24 & 1)
 		s->boot = 0; /* not known */
 	must(percpu_segment_started(s, &moment) == 0, "a start");
 	refused += percpu_segment_series_started(s, &first, &moment) != 0;
 	for (unsigned i = 0; i < METRICS + 3; i++)
-		refused += use_metric(s, (i + (unsigned)(r >> 8)) % (METRICS + 3), writes) != 0;
-	use_family(s, r >> 16, writes);
+		refused += use_metric(s, (i + (unsigned)(r >> 8)) % (METRICS + 3)) != 0;
+	use_family(s, r >> 16);
 	percpu_segment_close(s);
 }
 

@@ -22,7 +22,7 @@
 
 #include "segment/segment.h"
 
-#define CREATE (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+#define CREATE PERCPU_SEGMENT_CREATE
 #define METRIC(n)                                                                                  \
 	(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric), .name = (n) })
 #define COUNTERS 4
@@ -168,7 +168,7 @@ static int count(uint64_t random)
 	struct percpu_counter *c[COUNTERS] = { NULL };
 	struct soak_board *b = soak_board;
 	struct percpu_segment *s = NULL;
-	int e = percpu_segment_open(honest, PERCPU_SEGMENT_WRITE, NULL, &s);
+	int e = percpu_segment_open(honest, 0, NULL, &s);
 	uint64_t r, n;
 	unsigned i;
 

@@ -5,7 +5,7 @@
 
 #include <percpu/segment.h>
 
-#define ALL (PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE)
+#define ALL PERCPU_SEGMENT_CREATE
 
 /** Whether gauges can be in a segment: they are for processes of 64 bits. */
 #define WIDE percpu_pair_is_atomic()

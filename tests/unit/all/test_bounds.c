@@ -1292,26 +1292,6 @@ static int family_value(int64_t n)
 	return percpu_family_invalid(f) != invalid ? -ERANGE : 0;
 }
 
-/* The same in a segment that was opened to read, which has no such series. */
-static int family_value_read(int64_t n)
-{
-	const char *const value = text_of(n, "");
-	struct percpu_segment *kept = segment, *to_read;
-	struct percpu_counter *c;
-	struct percpu_family *f;
-	int e;
-
-	assert_int_equal(family_of("x_total", 9, &f), 0);
-	assert_int_equal(percpu_segment_open(test_path("segment"), 0, NULL, &to_read), 0);
-	segment = to_read;
-	e = family_of("x_total", 9, &f);
-	segment = kept;
-	assert_int_equal(e, 0);
-	e = percpu_family_counter(f, &value, &c);
-	percpu_segment_close(to_read);
-	return e == -EROFS ? 0 : e;
-}
-
 static int family_value_removed(int64_t n)
 {
 	const char *const value = text_of(n, "");
@@ -1737,8 +1717,6 @@ static const struct bound bounds[] = {
 	  AROUND(1000000, 0, 0, -EINVAL) },
 	{ "family.h", "a value has more than 4096 bytes", family_value, "bytes",
 	  AROUND(4096, 0, 0, -ERANGE) },
-	{ "family.h", "-ENAMETOOLONG, -EILSEQ the segment was opened to read", family_value_read,
-	  "bytes", AROUND(4096, 0, 0, -ENAMETOOLONG) },
 	{ "family.h", "-ENAMETOOLONG, -EILSEQ, -EBADMSG", family_value_removed, "bytes",
 	  AROUND(4096, 0, 0, -ENAMETOOLONG) },
 	{ "family.h", "It has at most d->cap series", family_series, "series",

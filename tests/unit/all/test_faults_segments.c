@@ -38,7 +38,7 @@ static void remove_file(const char *path, bool expected)
 		assert_false(expected);
 		return;
 	}
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &s), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &s), 0);
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);
 }
@@ -107,18 +107,13 @@ static int open_kept(unsigned flags)
 
 static int open_to_write(void)
 {
-	return open_kept(PERCPU_SEGMENT_WRITE);
-}
-
-static int open_to_read(void)
-{
 	return open_kept(0);
 }
 
 /* Reset. If that fails, the next reset completes it: all metrics were reset then, or none. */
 static int start_anew(void)
 {
-	const unsigned anew = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW;
+	const unsigned anew = PERCPU_SEGMENT_ANEW;
 	struct percpu_segment *s = NULL, *next = NULL;
 	struct kept_metrics m;
 	int e;
@@ -151,7 +146,7 @@ static int start_anew_by_descriptor(void)
 		percpu_segment_close(s);
 		s = NULL;
 	}
-	e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &s);
+	e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_ANEW, NULL, &s);
 	(void)fault_clear();
 	declare_again(s, e);
 	percpu_segment_close(s);
@@ -162,7 +157,6 @@ static const struct sweep_operation operations[] = {
 	{ "segment", create, { SWEEP_FILE, -ENOLCK, -EBADMSG, -ETIMEDOUT } },
 	{ "segment by descriptor", create_by_descriptor, { SWEEP_FILE, -EBADMSG, -ETIMEDOUT } },
 	{ "segment to write", open_to_write, { SWEEP_FILE, -ENOLCK, -EBADMSG, -ETIMEDOUT } },
-	{ "segment to read", open_to_read, { SWEEP_MEMORY, -EBADMSG } },
 	{ "segment anew", start_anew, { SWEEP_MEMORY, -ENOLCK, -EBADF, -EBADMSG, SWEEP_FENCE } },
 	{ "anew by descriptor",
 	  start_anew_by_descriptor,

@@ -203,24 +203,22 @@ static int region_made(void)
 
 static int segment_by_name(void)
 {
-	return percpu_segment_open(test_path("file"), PERCPU_SEGMENT_WRITE, NULL, &file.segment);
+	return percpu_segment_open(test_path("file"), 0, NULL, &file.segment);
 }
 
 static int segment_by_number(void)
 {
-	return percpu_segment_open_fd(file.fd, PERCPU_SEGMENT_WRITE, NULL, &file.segment);
+	return percpu_segment_open_fd(file.fd, 0, NULL, &file.segment);
 }
 
 static int segment_anew(void)
 {
-	return percpu_segment_open(test_path("file"), PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW,
-				   NULL, &file.segment);
+	return percpu_segment_open(test_path("file"), PERCPU_SEGMENT_ANEW, NULL, &file.segment);
 }
 
 static int segment_made(void)
 {
-	return percpu_segment_open(test_path("made"), PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE,
-				   NULL, &file.segment);
+	return percpu_segment_open(test_path("made"), PERCPU_SEGMENT_CREATE, NULL, &file.segment);
 }
 
 static int metric_declared(void)
@@ -404,10 +402,8 @@ static void calls_on_files_are_not_canceled(void **state)
 	struct test_holding before;
 
 	(void)state;
-	assert_int_equal(percpu_segment_open(test_path("file"),
-					     PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL,
-					     &file.kept),
-			 0);
+	assert_int_equal(
+		percpu_segment_open(test_path("file"), PERCPU_SEGMENT_CREATE, NULL, &file.kept), 0);
 	file.fd = open(test_path("file"), O_RDWR | O_CLOEXEC);
 	assert_true(file.fd >= 0);
 	assert_int_equal(percpu_reader_open_fd(file.fd, &file.source), 0);

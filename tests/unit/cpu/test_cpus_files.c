@@ -504,7 +504,7 @@ static int create_segment(void)
 {
 	struct percpu_segment *s;
 
-	return percpu_segment_open(test_path("new"), PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE,
+	return percpu_segment_open(test_path("new"), PERCPU_SEGMENT_CREATE,
 				   NULL, &s);
 }
 

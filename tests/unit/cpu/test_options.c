@@ -93,7 +93,7 @@ static int create_histogram(const union options *o)
 
 static int create_segment(const union options *o)
 {
-	const unsigned flags = PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE;
+	const unsigned flags = PERCPU_SEGMENT_CREATE;
 	int fd = memfd_create("options", MFD_CLOEXEC);
 	struct percpu_segment *s;
 	int e = percpu_segment_open_fd(fd, flags, &o->segment, &s);

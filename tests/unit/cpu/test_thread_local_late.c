@@ -57,7 +57,7 @@ static int begin(void **state)
 	int fd = memfd_create("late", MFD_CLOEXEC), e;
 
 	(void)state;
-	e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL, &s);
+	e = percpu_segment_open_fd(fd, PERCPU_SEGMENT_CREATE, NULL, &s);
 	close(fd);
 	return e != 0 ? e : percpu_rwlock_create(0, &l);
 }

@@ -65,19 +65,18 @@ static void errors_are_told(void **state)
 		{ -ENOENT, "PERCPU_SEGMENT_CREATE" },
 		{ -ELOOP, "name the file itself" },
 		{ -EISDIR, "name a file in it" },
-		{ -EPERM, "PERCPU_SEGMENT_FOREIGN" },
-		{ -EACCES, "chmod" },
-		{ -EROFS, "open the segment to read" },
-		{ -EBADMSG, "or it was one" },
+		{ -EPERM, "is sealed" },
+		{ -EACCES, "the permissions of its directory" },
+		{ -EROFS, "to read, open a reader" },
+		{ -EBADMSG, "no segment: use another name" },
 		{ -ENXIO, "no regular file" },
 		{ -EPROTO, "stop the programs" },
-		{ -ERANGE, "open it to read" },
+		{ -ERANGE, "or open a reader" },
 		{ -ENOSPC, "the disk is full" },
 		{ -ETIMEDOUT, "may be stopped" },
 		{ -EMFILE, "RLIMIT_NOFILE" },
 		{ -ENOMEM, "no memory" },
-		{ -EINVAL, ".cpus is below" },
-		{ -E2BIG, ".cpus is too large" },
+		{ -E2BIG, "PERCPU_MAX_CPUS" },
 		{ -ENXIO, "it is no regular file" },
 	};
 	const struct percpu_opening opening = { .name = "x" };
@@ -202,11 +201,9 @@ static void flags_and_options_are_told(void **state)
 
 	(void)state;
 	refused(percpu_segment_open("./a", ALL, &odd, &none), -EINVAL, "./a",
-		"an option is not valid: ");
+		"its .mode has bits beside 07777");
 	refused(percpu_segment_open("a", 0x41, NULL, &none), -EINVAL, "a",
 		"flags 0x40 are not known");
-	refused(percpu_segment_open("a", PERCPU_SEGMENT_ANEW, NULL, &none), -EINVAL, "a",
-		"flags 0x4 need PERCPU_SEGMENT_WRITE");
 	refused(percpu_segment_open("a", ALL, &newer.o, &none), -EINVAL, "a",
 		"its options have another size, or fields that are not known");
 	assert_null(none);
@@ -221,8 +218,8 @@ static void files_are_told(void **state)
 	(void)state;
 	snprintf(missing, sizeof(missing), "%s", test_path("missing"));
 	snprintf(deep, sizeof(deep), "%s", test_path("none/deep"));
-	refused(percpu_segment_open(missing, PERCPU_SEGMENT_WRITE, NULL, &none), -ENOENT, missing,
-		"there is no such file, or it has no segment yet");
+	refused(percpu_segment_open(missing, 0, NULL, &none), -ENOENT, missing,
+		"there is no such file: the first process that counts creates it");
 	refused(percpu_reader_open(missing, &no_reader), -ENOENT, missing, "there is no such file");
 	refused(percpu_segment_open(deep, ALL, NULL, &none), -ENOENT, deep,
 		"there is no such directory");
@@ -278,7 +275,7 @@ static void folders_that_take_no_file_are_told(void **state)
 	assert_int_equal(rmdir(folder), 0);
 	refused(percpu_segment_open("./x", ALL, NULL, &none), -ENOENT, "./x",
 		"no file can be created in this directory");
-	refused(percpu_segment_open("./x", PERCPU_SEGMENT_WRITE, NULL, &none), -ENOENT, "./x",
+	refused(percpu_segment_open("./x", 0, NULL, &none), -ENOENT, "./x",
 		"there is no such file");
 	assert_int_equal(fchdir(here), 0);
 	assert_int_equal(close(here), 0);
@@ -339,9 +336,7 @@ static void files_that_take_no_segment_are_told(void **state)
 
 	(void)state;
 	assert_int_equal(fcntl(sealed, F_ADD_SEALS, F_SEAL_GROW), 0);
-	no_segment_in(sealed, -EPERM,
-		      "the file is another user's: PERCPU_SEGMENT_FOREIGN counts "
-		      "in it nevertheless; or it is sealed");
+	no_segment_in(sealed, -EPERM, "the file is sealed (fcntl(2), F_ADD_SEALS), or immutable");
 	no_segment_in(open("/dev/null", O_RDWR), -EBADMSG, "it is no regular file");
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	no_segment_in(pair[0], -EBADMSG, "it is no regular file");
@@ -383,7 +378,7 @@ static void files_without_segment_are_told_apart(void **state)
 	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -EBADMSG);
 	assert_non_null(strstr(percpu_error(), ": the file is empty: "));
 	assert_null(none);
-	fault_set(FAULT_FSTAT, 1, EIO, false); /* what the file is cannot be found out */
+	fault_set(FAULT_FSTAT, 2, EIO, false); /* what the file is cannot be found out */
 	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &none), -EBADMSG);
 	assert_int_equal(fault_clear(), 1);
 	assert_non_null(strstr(percpu_error(), ": the file is no segment: "));
@@ -399,27 +394,154 @@ static void files_without_segment_are_told_apart(void **state)
 	close(fd);
 }
 
+/* Write a segment's file, with these bytes of its head changed, and cut to that length. */
+static void make_odd_file(const char *name, size_t at, uint64_t value, off_t length)
+{
+	struct percpu_segment *s = NULL;
+	int fd;
+
+	assert_int_equal(percpu_segment_open(name, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, &value, sizeof(value), (off_t)at), sizeof(value));
+	if (length != 0)
+		assert_int_equal(ftruncate(fd, length), 0);
+	close(fd);
+}
+
+static uint64_t head_of(uint32_t version)
+{
+	const uint32_t half[2] = { version, 0 };
+	uint64_t all;
+
+	memcpy(&all, half, sizeof(all));
+	return all;
+}
+
+static void odd_files_are_told_apart(void **state)
+{
+	static const size_t version = offsetof(struct percpu_header, version);
+	static const size_t stride = offsetof(struct percpu_header, stride);
+	const struct {
+		size_t at;
+		uint64_t value;
+		off_t length;
+		int e;
+		const char *words;
+	} odd[] = {
+		{ 0, 7, 0, -EBADMSG, "the file is no segment: use another name" },
+		{ 0, __builtin_bswap64(PERCPU_MAGIC), 0, -EBADMSG, "of the other byte order" },
+		{ 0, PERCPU_MAGIC, 5000, -EBADMSG, "is damaged or cut short" },
+		{ version, head_of(PERCPU_FORMAT_MAJOR + 1), 0, -EPROTO,
+		  "by another version of the library" },
+		{ stride, 4096, 0, -EPROTO, "on another kind of machine" },
+	};
+	struct percpu_segment *none = NULL;
+	char name[160], words[300];
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s", test_path("odd"));
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		make_odd_file(name, odd[i].at, odd[i].value, odd[i].length);
+		assert_int_equal(percpu_segment_open(name, ALL, NULL, &none), odd[i].e);
+		snprintf(words, sizeof(words), "segment \"%s\": the file was", name);
+		if (i != 0)
+			assert_ptr_equal(strstr(percpu_error(), words), percpu_error());
+		assert_non_null(strstr(percpu_error(), odd[i].words));
+		assert_int_equal(unlink(name), 0);
+	}
+	assert_null(none);
+}
+
+/* A process without rights, for which each cause has words of its own. */
+static int open_without_rights(void *arg)
+{
+	const char *const file = arg;
+	struct percpu_segment *none = NULL;
+	char beside[200];
+
+	if (seteuid(12345) != 0)
+		return 77;
+	test_child_require(percpu_segment_open(file, ALL, NULL, &none) == -EACCES, "a file");
+	test_child_require(strstr(percpu_error(), "the permissions of the file do not") != NULL,
+			   percpu_error());
+	snprintf(beside, sizeof(beside), "%s-beside", file);
+	test_child_require(percpu_segment_open(beside, ALL, NULL, &none) == -EACCES, "no file");
+	test_child_require(strstr(percpu_error(), "the permissions of its directory do not") !=
+				   NULL,
+			   percpu_error());
+	return 0;
+}
+
+static int open_anothers_file(void *arg)
+{
+	const char *const file = arg;
+	struct percpu_segment *none = NULL;
+
+	test_child_require(percpu_segment_open(file, ALL, NULL, &none) == -EPERM, "refused");
+	test_child_require(strstr(percpu_error(),
+				  "another user's: PERCPU_SEGMENT_FOREIGN counts in "
+				  "it nevertheless") != NULL,
+			   percpu_error());
+	return 0;
+}
+
+static void rights_are_told_apart(void **state)
+{
+	struct percpu_segment *s = NULL;
+	char name[160], directory[160];
+	int status;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s", test_path("rights"));
+	snprintf(directory, sizeof(directory), "%s", name);
+	*strrchr(directory, '/') = '\0';
+	assert_int_equal(chmod(directory, 0755), 0);
+	assert_int_equal(percpu_segment_open(name, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	status = test_wait(test_fork(open_without_rights, name), 60);
+	if (status == 0 && chown(name, 12345, (gid_t)-1) == 0)
+		test_in_child(open_anothers_file, name);
+	assert_int_equal(unlink(name), 0);
+	if (status == 77 << 8)
+		test_skip("not permitted to become another user");
+	assert_int_equal(status, 0);
+}
+
+/* Options are named. */
+static void options_are_told(void **state)
+{
+	struct percpu_segment_options o = { .size = sizeof(o), .cpus = PERCPU_MAX_CPUS + 1 };
+	struct percpu_segment *none = NULL;
+	uint32_t certain = 0;
+	char words[100];
+
+	(void)state;
+	refused(percpu_segment_open("./a", ALL, &o, &none), -E2BIG, "./a",
+		"its .cpus is more than");
+	assert_true(percpu_possible_cpus(&certain) > 0);
+	if (certain < 2)
+		test_skip("there is one CPU");
+	o.cpus = certain - 1;
+	snprintf(words, sizeof(words), "its .cpus is %u, and this machine has %u CPUs", certain - 1,
+		 certain);
+	refused(percpu_segment_open("./a", ALL, &o, &none), -EINVAL, "./a", words);
+	assert_null(none);
+}
+
 /* A descriptor has no directory that could be missing. */
 static void regions_without_segment_are_told(void **state)
 {
 	const int fd = memfd_create("bare", 0);
 	struct percpu_reader *no_reader = NULL;
-	struct percpu_segment *none = NULL;
 	struct percpu_region *region;
-	char words[100];
 
 	(void)state;
 	assert_int_equal(percpu_region_open_fd(fd, PERCPU_REGION_WRITE | PERCPU_REGION_CREATE, NULL,
 					       &region),
 			 0);
-	snprintf(words, sizeof(words),
-		 "segment of descriptor %d: there is no such file, or it has no segment yet", fd);
-	assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &none), -ENOENT);
-	assert_ptr_equal(strstr(percpu_error(), words), percpu_error());
-	fail_otherwise();
 	assert_int_equal(percpu_reader_open_fd(fd, &no_reader), -ENOENT);
 	assert_non_null(strstr(percpu_error(), ": the file is a region without a segment"));
-	assert_null(none);
 	assert_null(no_reader);
 	percpu_region_close(region);
 	close(fd);
@@ -525,6 +647,9 @@ int main(void)
 		cmocka_unit_test(descriptors_are_told),
 		cmocka_unit_test(files_that_take_no_segment_are_told),
 		cmocka_unit_test(files_without_segment_are_told_apart),
+		cmocka_unit_test(odd_files_are_told_apart),
+		cmocka_unit_test(rights_are_told_apart),
+		cmocka_unit_test(options_are_told),
 		cmocka_unit_test(regions_without_segment_are_told),
 		cmocka_unit_test(other_regions_are_told),
 		cmocka_unit_test(sentences_are_replaced_without_memory),

@@ -464,11 +464,10 @@ static void wrong_families_are_refused(void **state)
 /* Values that cannot be labels count in the overflow, and are counted apart. */
 static void values_that_are_no_labels_overflow(void **state)
 {
-	struct percpu_segment *reader = NULL;
-	struct percpu_family *f = family_of(s, 3), *of_reader;
+	struct percpu_family *f = family_of(s, 3);
 	static char name[PERCPU_METRIC_VALUE + 2], huge[70000];
 	const char *const values[] = { name }, *const large[] = { huge };
-	struct percpu_counter *c = NULL, *d = NULL;
+	struct percpu_counter *c = NULL;
 
 	(void)state;
 	memset(huge, 'x', sizeof(huge) - 1);
@@ -479,22 +478,16 @@ static void values_that_are_no_labels_overflow(void **state)
 	says("f_total: the value of label a has more than 4096 bytes");
 	assert_int_equal(percpu_family_add(f, large, 3), 0);
 	assert_int_equal(percpu_family_remove(f, values), -ENAMETOOLONG);
-	reader = open_family_file(path, 0);
-	of_reader = family_of(reader, 3);
-	assert_int_equal(percpu_family_counter(of_reader, values, &d), -ENAMETOOLONG);
 	strcpy(name, "\xff");
 	assert_int_equal(percpu_family_add(f, values, 4), 0);
 	says("f_total: the value of label a is not UTF-8");
 	assert_int_equal(percpu_family_remove(f, values), -EILSEQ);
-	assert_int_equal(percpu_family_counter(of_reader, values, &d), -EILSEQ);
-	assert_null(d);
 	assert_int_equal(percpu_family_invalid(f), 3);
 	assert_int_equal(percpu_family_invalid(family_of(t, 3)), 3);
 	assert_int_equal(percpu_family_invalid(NULL), 0);
 	assert_int_equal(percpu_family_overflows(f), 0);
 	assert_ptr_equal(c, counter_of(f, PERCPU_FAMILY_OVERFLOW));
 	assert_int_equal(percpu_counter_fetch(c), 7);
-	percpu_segment_close(reader);
 }
 
 /* Values fill a record, and have no room if there is one byte more. */
@@ -605,49 +598,6 @@ static void the_first_wrong_value_is_told(void **state)
 	assert_int_equal(percpu_family_counter(f, values, &c), 0);
 	says("g_total: the value of label b is not UTF-8");
 	assert_int_equal(percpu_family_invalid(f), 2);
-}
-
-/* A process that may only read gets the overflow, and stores nothing, which would kill it. */
-static struct percpu_family *of_reader;
-
-static int get_overflow(void *arg)
-{
-	static const char *const overflow[] = { PERCPU_FAMILY_OVERFLOW };
-	struct percpu_counter *c = NULL;
-
-	(void)arg;
-	test_child_require(percpu_family_counter(of_reader, overflow, &c) == 0, "it is there");
-	test_child_require(percpu_counter_fetch(c) == 0, "it has nothing");
-	return 0;
-}
-
-static void readers_find_and_add_nothing(void **state)
-{
-	struct percpu_segment *reader = open_family_file(path, 0);
-	struct percpu_family *f = NULL, *g;
-	struct percpu_counter *c = NULL;
-	static const char *const x[] = { "x" }, *const y[] = { "y" };
-
-	(void)state;
-	assert_int_equal(declare_family(reader, "f_total", PERCPU_METRIC_COUNTER, 1, &f), -EROFS);
-	assert_null(f);
-	g = family_of(s, 1);
-	assert_int_equal(count_in(g, "x", 4), 4);
-	f = family_of(reader, 1);
-	assert_int_equal(percpu_counter_fetch(counter_of(f, "x")), 4);
-	assert_int_equal(percpu_family_counter(f, y, &c), -EROFS);
-	assert_null(c);
-	assert_int_equal(remove_value(f, "x"), -EROFS);
-	says("f_total: the segment was opened to read");
-	assert_int_equal(percpu_family_add(f, x, 1), -EROFS);
-	says("f_total: the segment was opened to read");
-	of_reader = f;
-	test_in_child(get_overflow, NULL);
-	assert_int_equal(percpu_directory_at(s, 0)->state, PERCPU_RECORD_FAMILY);
-	assert_int_equal(overflow_state(), PERCPU_RECORD_REMOVED);
-	assert_int_equal(count_in(g, "y", 2), 2);
-	assert_int_equal(percpu_family_overflows(f), 1);
-	percpu_segment_close(reader);
 }
 
 /* In a file that cannot grow, series that do not fit count in the overflow. One that has a record
@@ -769,7 +719,6 @@ int main(void)
 		both(values_fill_a_record),
 		both(wrong_values_are_refused),
 		both(the_first_wrong_value_is_told),
-		both(readers_find_and_add_nothing),
 		both(full_files_overflow),
 		both(families_need_the_file),
 		both(nothing_is_kept),

@@ -626,43 +626,6 @@ static void no_address_space_is_no_loss(void **state)
 	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
-/* A read-only process gets an error, and counts no overflow: it cannot store. It runs in a
- * child, which a store would kill. */
-static struct percpu_family *read_only;
-
-static int find_without(void *call)
-{
-	static const char *const x[] = { "x" }, *const y[] = { "y" };
-	struct percpu_counter *c = NULL;
-	int e;
-
-	fault_set(*(enum fault_call *)call, 0, ENOMEM, true);
-	e = percpu_family_counter(read_only, x, &c);
-	test_child_require(fault_clear() != 0, fault_name(*(enum fault_call *)call));
-	test_child_require(e == -ENOMEM && c == NULL, "no memory");
-	e = percpu_family_counter(read_only, y, &c);
-	test_child_require(e == -EROFS && c == NULL, "there is none");
-	e = percpu_family_counter(read_only, x, &c);
-	test_child_require(e == 0 && percpu_counter_fetch(c) == 5, "there is one");
-	return 0;
-}
-
-static void who_may_only_read_overflows_nothing(void **state)
-{
-	static enum fault_call calls[] = { FAULT_MALLOC, FAULT_MMAP };
-
-	(void)state;
-	t = open_family_file(path, 0);
-	read_only = family_of(t, 1);
-	grow(s->region);
-	assert_int_equal(count_in(f, "x", 5), 5); /* the family is full, and s has not mapped x */
-	for (unsigned i = 0; i < 2; i++) {
-		test_in_child(find_without, &calls[i]);
-		assert_int_equal(percpu_family_overflows(f), 0);
-		assert_int_equal(percpu_family_overflows(read_only), 0);
-	}
-}
-
 /* A process that lacks the memory to enter another one's records releases its lock. */
 
 static int remove_x(void)
@@ -771,20 +734,18 @@ static void no_presence_is_no_start(void **state)
 
 	(void)state;
 	assert_int_equal(count_in(f, "x", 5), 5);
-	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_ANEW));
 	assert_int_equal(count_in(f, "x", 5), 5);
 	before = test_holding_now();
 	fault_set(FAULT_MADVISE, 0, ENOMEM, true);
-	assert_int_equal(
-		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t),
-		-ENOMEM);
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t), -ENOMEM);
 	assert_int_not_equal(fault_clear(), 0);
 	assert_null(t);
 	test_assert_holding(before);
 	assert_int_equal(s->control->generation, 3);
 	assert_int_equal(s->control->completed, 2);
 	assert_int_equal(count_in(f, "x", 0), 5);
-	t = open_family_file(path, PERCPU_SEGMENT_WRITE);
+	t = open_family_file(path, 0);
 	percpu_segment_close(t);
 	assert_int_equal(s->control->completed, 3);
 	assert_int_equal(count_in(f, "x", 0), 0);
@@ -827,7 +788,7 @@ static bool start_anew_without_memory(unsigned nth)
 	int e;
 
 	fault_set(FAULT_MALLOC, nth, ENOMEM, false);
-	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t);
+	e = percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t);
 	failed = fault_clear();
 	assert_int_equal(e, failed != 0 ? -ENOMEM : 0);
 	if (failed != 0)
@@ -846,12 +807,12 @@ static void no_memory_is_no_start(void **state)
 	(void)state;
 	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
 	assert_int_equal(percpu_histogram_snapshot_create(h, &of_h), 0);
-	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_ANEW));
 	for (unsigned nth = 0; failed; nth++) {
 		percpu_histogram_record(h, 1);
 		failed = start_anew_without_memory(nth);
 		if (failed) /* the next one completes the reset */
-			t = open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
+			t = open_family_file(path, PERCPU_SEGMENT_ANEW);
 		percpu_segment_close(t);
 		t = NULL;
 		assert_int_equal(percpu_histogram_fetch(h, 0, of_h), 0);
@@ -882,7 +843,6 @@ int main(void)
 		one(tables_without_memory_are_no_loss),
 		one(no_memory_is_told),
 		one(no_address_space_is_no_loss),
-		one(who_may_only_read_overflows_nothing),
 		one(no_memory_keeps_no_lock),
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),

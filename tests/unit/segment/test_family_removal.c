@@ -428,7 +428,7 @@ static void families_start_anew(void **state)
 	assert_int_equal(count_in(f, "w", 8), 8);
 	assert_int_equal(percpu_family_overflows(f), 1);
 	percpu_segment_close(t);
-	t = open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
+	t = open_family_file(path, PERCPU_SEGMENT_ANEW);
 	g = family_of(t, 3);
 	assert_int_equal(count_in(g, "x", 1), 1);
 	assert_int_equal(count_in(g, "z", 0), 0);
@@ -437,7 +437,7 @@ static void families_start_anew(void **state)
 	assert_int_equal(t->control->completed, 2);
 	assert_int_equal(count_in(g, "y", 1), 1);
 	assert_int_equal(count_in(f, "y", 1), 2);
-	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_family_file(path, PERCPU_SEGMENT_ANEW));
 	assert_int_equal(count_in(f, "y", 1), 1);
 }
 

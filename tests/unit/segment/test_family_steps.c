@@ -427,7 +427,7 @@ static int start_and_die(void *arg)
 	(void)arg;
 	meanwhile = die;
 	waits_when = "segment: present";
-	return percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &s) != 0;
+	return percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &s) != 0;
 }
 
 static void resets_leave_what_comes_back_alone(void **state)
@@ -445,7 +445,7 @@ static void resets_leave_what_comes_back_alone(void **state)
 	assert_int_equal(count_in(f, "x", 7), 7);
 	assert_int_equal(count_in(f, "y", 0), 6);
 	percpu_segment_close(t);
-	t = open_family_file(path, PERCPU_SEGMENT_WRITE);
+	t = open_family_file(path, 0);
 	assert_int_equal(s->control->completed, 2);
 	assert_int_equal(count_in(f, "x", 0), 7);
 	assert_int_equal(count_in(f, "y", 0), 0);

@@ -18,8 +18,7 @@ static struct percpu_segment *s;
 static int open_segment(void **state)
 {
 	(void)state;
-	return percpu_segment_open(test_path("metric"),
-				   PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_CREATE, NULL, &s);
+	return percpu_segment_open(test_path("metric"), PERCPU_SEGMENT_CREATE, NULL, &s);
 }
 
 static int close_segment(void **state)

@@ -95,7 +95,7 @@ static int declare_many(void *arg)
 	(void)arg;
 	memset(help, 'h', sizeof(help) - 1);
 	help[sizeof(help) - 1] = '\0';
-	test_child_require(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &s) == 0, "open");
+	test_child_require(percpu_segment_open(path, 0, NULL, &s) == 0, "open");
 	for (unsigned i = 0; i < series(); i++) {
 		snprintf(text, sizeof(text), "%u", i);
 		test_child_require(percpu_segment_counter(s, &m, &c) == 0, "declare");
@@ -193,8 +193,7 @@ static int start_over_and_over(void *arg)
 	(void)arg;
 	while (board->starts < UINT32_MAX) {
 		do /* on a busy machine, the lock of a killed process may take long to go */
-			e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW,
-						NULL, &s);
+			e = percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &s);
 		while (e == -ETIMEDOUT);
 		test_child_require(e == 0 && declare_mixed(s, &m) == 0, "start");
 		test_child_require(percpu_reader_open(path, &own) == 0 &&

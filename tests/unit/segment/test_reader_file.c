@@ -63,7 +63,7 @@ static void a_killed_start_is_waited_for(void **state)
 	assert_int_equal(take(), -EAGAIN);
 	assert_int_equal(percpu_reader_count(r), 0);
 	assert_non_null(strstr(percpu_error(), "being reset"));
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &again), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &again), 0);
 	percpu_segment_close(again);
 	assert_int_equal(look(), 1);
 }

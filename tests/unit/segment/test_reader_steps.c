@@ -639,8 +639,7 @@ static void start_anew_and_add(void)
 {
 	struct percpu_segment *t = NULL;
 
-	assert_int_equal(
-		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &t), 0);
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t), 0);
 	percpu_segment_close(t);
 	percpu_counter_add(a, 5);
 	percpu_counter_add(b, 5);
@@ -674,7 +673,7 @@ static void complete_start(void)
 {
 	struct percpu_segment *t = NULL;
 
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &t), 0);
 	percpu_segment_close(t);
 }
 

@@ -230,25 +230,6 @@ static void other_parameters_are_refused(void **state)
 	assert_null(no_o);
 }
 
-static void readers_find_and_add_nothing(void **state)
-{
-	struct percpu_counter *c, *there, *none = NULL;
-	struct percpu_segment *reader;
-
-	(void)state;
-	assert_int_equal(percpu_segment_open(test_path("segment"), 0, NULL, &reader), 0);
-	assert_int_equal(percpu_segment_counter(reader, METRIC("a_total"), &none), -EROFS);
-	says("a_total: it is not there, and the segment was opened to read: "
-	     "start the program that counts first");
-	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &c), 0);
-	percpu_counter_add(c, 3);
-	assert_int_equal(percpu_segment_counter(reader, METRIC("a_total"), &there), 0);
-	assert_int_equal(percpu_counter_fetch(there), 3);
-	assert_int_equal(percpu_segment_counter(reader, METRIC("b_total"), &none), -EROFS);
-	assert_null(none);
-	percpu_segment_close(reader);
-}
-
 static void counts_outlive_those_who_count(void **state)
 {
 	struct percpu_counter *c;
@@ -311,7 +292,6 @@ int main(void)
 		both(help_may_differ),
 		both(other_metrics_of_a_name_are_refused),
 		both(other_parameters_are_refused),
-		both(readers_find_and_add_nothing),
 		both(counts_outlive_those_who_count),
 		both(many_are_declared),
 		both(mistakes_are_refused),

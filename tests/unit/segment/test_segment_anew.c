@@ -181,7 +181,7 @@ static void all_start_from_zero(void **state)
 	t = open_with(ALL);
 	counted(&a, 1);
 	percpu_segment_close(t);
-	t = open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW);
+	t = open_with(PERCPU_SEGMENT_ANEW);
 	counted(&a, 0); /* in the handles of before, too */
 	count_in(&a);
 	b = declare_all(t);
@@ -198,9 +198,6 @@ static void all_start_from_zero(void **state)
 	assert_int_equal(t->control->started[1].real, started);
 	assert_int_equal(percpu_directory_at(t, 0)->generation, 2);
 	percpu_segment_close(t);
-	t = NULL;
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t), -EINVAL);
-	assert_null(t);
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);
 }
@@ -224,7 +221,7 @@ static void all_blocks_start_from_zero(void **state)
 		percpu_counter_add(c[i], 1 + i);
 	}
 	assert_true(s->control->end > 2 * PERCPU_SEGMENT_BLOCK);
-	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_with(PERCPU_SEGMENT_ANEW));
 	for (unsigned i = 0; i < METRICS; i++)
 		assert_int_equal(percpu_counter_fetch(c[i]), 0);
 	percpu_segment_close(s);
@@ -239,7 +236,7 @@ static int start_anew_and_die(void *arg)
 	int e;
 
 	dies_at = *(unsigned *)arg;
-	e = percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &s);
+	e = percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &s);
 	dies_at = 0;
 	test_child_require(e == 0, strerror(-e));
 	return 0;
@@ -261,13 +258,13 @@ static void killed_ones_are_completed(void **state)
 		a = declare_all(s);
 		count_in(&a);
 		killed = killed_at(start_anew_and_die, step);
-		t = open_with(PERCPU_SEGMENT_WRITE);
+		t = open_with(0);
 		assert_int_equal(t->control->completed, t->control->generation);
 		begun += t->control->generation == 2;
 		counted(&a, t->control->generation == 2 ? 0 : 1);
 		count_in(&a);
 		percpu_segment_close(t);
-		t = open_with(PERCPU_SEGMENT_WRITE); /* has nothing to complete */
+		t = open_with(0); /* has nothing to complete */
 		counted(&a, t->control->generation == 2 ? 1 : 2);
 		percpu_segment_close(t);
 		percpu_segment_close(s);
@@ -284,7 +281,7 @@ static int told;
 
 static void open_meanwhile(void)
 {
-	told = percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &late);
+	told = percpu_segment_open(path, 0, NULL, &late);
 }
 
 static void others_wait_for_it(void **state)
@@ -296,7 +293,7 @@ static void others_wait_for_it(void **state)
 	count_in(&a);
 	meanwhile = open_meanwhile;
 	waits_when = "segment: reset noted";
-	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_with(PERCPU_SEGMENT_ANEW));
 	assert_null(waits_when);
 	assert_int_equal(told, -ETIMEDOUT);
 	assert_null(late);
@@ -314,9 +311,8 @@ static pid_t child;
 
 static int start_anew_now(void)
 {
-	return percpu_segment_open_fd(
-		descriptor, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
-		NULL, &late);
+	return percpu_segment_open_fd(descriptor, PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
+				      NULL, &late);
 }
 
 /* Reset the segment as another thread that is first. */
@@ -399,8 +395,7 @@ static int start_anew_twice(void *arg)
 	meanwhile = open_it_meanwhile;
 	waits_when = "segment: reset noted";
 	test_child_require(percpu_segment_open_fd(descriptor,
-						  PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW |
-							  PERCPU_SEGMENT_FOREIGN,
+						  PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN,
 						  NULL, &s) == 0,
 			   "to start anew");
 	test_child_require(s->region->file.inherited, "the file cannot be opened");
@@ -447,7 +442,7 @@ static unsigned others; /* how many processes reset */
 static void start_anew_by_others(void)
 {
 	for (unsigned i = 0; i < others; i++)
-		percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+		percpu_segment_close(open_with(PERCPU_SEGMENT_ANEW));
 }
 
 static void starts_are_those_of_their_generation(void **state)
@@ -496,7 +491,7 @@ static void objects_that_are_not_there_are_left(void **state)
 		key[i] = r->key;
 		r->key = i % 2 == 0 ? UINT64_MAX : s->control_key;
 	}
-	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_with(PERCPU_SEGMENT_ANEW));
 	assert_int_equal(s->control->generation, 2);
 	assert_int_equal(s->control->completed, 2);
 	counted(&a, 1);
@@ -506,7 +501,7 @@ static void objects_that_are_not_there_are_left(void **state)
 			at += percpu_directory_at(s, at)->size;
 		percpu_directory_at(s, at)->key = key[i];
 	}
-	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_with(PERCPU_SEGMENT_ANEW));
 	counted(&a, 0);
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);
@@ -521,14 +516,12 @@ static void busy_ones_keep_their_generation(void **state)
 	(void)state;
 	count_in(&a);
 	busy = true;
-	assert_int_equal(
-		percpu_segment_open(path, PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &none),
-		-ETIMEDOUT);
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &none), -ETIMEDOUT);
 	busy = false;
 	assert_null(none);
 	assert_int_equal(s->control->generation, 1);
 	counted(&a, 1);
-	percpu_segment_close(open_with(PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW));
+	percpu_segment_close(open_with(PERCPU_SEGMENT_ANEW));
 	counted(&a, 0);
 	percpu_segment_close(s);
 	assert_int_equal(unlink(path), 0);

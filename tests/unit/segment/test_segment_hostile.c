@@ -40,7 +40,7 @@ static int make_three(void **state)
 	assert_int_equal(count_in(s, "a_total"), 1);
 	assert_int_equal(count_in(s, "b_total"), 1);
 	assert_int_equal(count_in(s, "c_total"), 1);
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &t), 0);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static void sizes_are_not_believed(void **state)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		second()->size = sizes[i];
 		percpu_segment_close(t);
-		assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+		assert_int_equal(percpu_segment_open(path, 0, NULL, &t), 0);
 		assert_int_equal(count_in(t, "a_total"), 2 + (int)i);
 		assert_int_equal(t->series.used, 1);
 	}
@@ -167,7 +167,7 @@ static void ends_within_words_are_not_believed(void **state)
 		assert_int_equal(count_in(s, "c_total"), by + 1);
 	}
 	percpu_segment_close(t);
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &t), 0);
 	assert_int_equal(count_in(t, "d1_total"), 3);
 	assert_int_equal(t->series.used, 3 + 7);
 }
@@ -213,7 +213,7 @@ static void records_end_with_their_block(void **state)
 	last->name--;
 	memcpy(last + 1, "x", 1);
 	percpu_segment_close(t);
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_WRITE, NULL, &t), 0);
+	assert_int_equal(percpu_segment_open(path, 0, NULL, &t), 0);
 	assert_int_equal(count_in(t, "a_total"), 3);
 	assert_int_equal(t->series.used, 4);
 }

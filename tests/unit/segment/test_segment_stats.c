@@ -343,8 +343,7 @@ static void damage_is_told(void **state)
 	r->fields = 3;
 	r->labels = 16;
 	percpu_segment_close(t);
-	assert_int_equal(percpu_segment_open(test_path("stats"), PERCPU_SEGMENT_WRITE, NULL, &t),
-			 0);
+	assert_int_equal(percpu_segment_open(test_path("stats"), 0, NULL, &t), 0);
 	assert_int_equal(declare(t, &lookups_total, &results), -EBADMSG);
 }
 

@@ -76,8 +76,7 @@ static struct percpu_segment_start of_series(const char *name)
 static void start_anew(void)
 {
 	percpu_segment_close(s);
-	assert_int_equal(percpu_segment_open(test_path("moment"),
-					     PERCPU_SEGMENT_WRITE | PERCPU_SEGMENT_ANEW, NULL, &s),
+	assert_int_equal(percpu_segment_open(test_path("moment"), PERCPU_SEGMENT_ANEW, NULL, &s),
 			 0);
 }
 

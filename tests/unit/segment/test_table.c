@@ -37,8 +37,9 @@ static struct percpu_segment *opened(const char *name, const struct percpu_decla
 {
 	struct percpu_segment *s = NULL;
 
-	assert_int_equal(
-		percpu_segment_open_table(test_path(name), PERCPU_SEGMENT_CREATE, table, n, &s), 0);
+	assert_int_equal(percpu_segment_open_table(test_path(name), PERCPU_SEGMENT_CREATE, NULL,
+						   table, n, &s),
+			 0);
 	return s;
 }
 
@@ -225,21 +226,23 @@ static void a_table_is_to_count(void **state)
 	struct percpu_segment *s = NULL, *t = NULL;
 
 	(void)state;
-	assert_int_equal(percpu_segment_open_table(test_path("asked"), 0, &d, 1, &s), -ENOENT);
+	assert_int_equal(percpu_segment_open_table(test_path("asked"), 0, NULL, &d, 1, &s),
+			 -ENOENT);
 	assert_null(s);
 	counter = NULL;
 	s = opened("asked", &d, 1);
 	assert_non_null(counter);
 	percpu_counter_inc(counter);
 	counter = NULL;
-	assert_int_equal(percpu_segment_open_table(test_path("asked"), 0, &d, 1, &t), 0);
+	assert_int_equal(percpu_segment_open_table(test_path("asked"), 0, NULL, &d, 1, &t), 0);
 	assert_ptr_not_equal(s, t);
 	assert_non_null(counter);
 	percpu_counter_inc(counter);
 	assert_int_equal(percpu_counter_fetch(counter), 2);
 	percpu_segment_close(t);
 	assert_int_equal(
-		percpu_segment_open_table(test_path("asked"), PERCPU_SEGMENT_ANEW, &d, 1, &t), 0);
+		percpu_segment_open_table(test_path("asked"), PERCPU_SEGMENT_ANEW, NULL, &d, 1, &t),
+		0);
 	assert_int_equal(percpu_counter_fetch(counter), 0);
 	percpu_segment_close(t);
 	percpu_segment_close(s);
@@ -259,18 +262,21 @@ static void without_the_table_no_segment_is_open(void **state)
 	(void)state;
 	percpu_segment_close(opened("failing", table, 1));
 	before = test_holding_now();
-	assert_int_equal(percpu_segment_open_table(test_path("failing"), 0, table, 2, &s), -EINVAL);
+	assert_int_equal(percpu_segment_open_table(test_path("failing"), 0, NULL, table, 2, &s),
+			 -EINVAL);
 	assert_string_equal(percpu_error(), "row 1: a metric has no name");
-	assert_int_equal(percpu_segment_open_table(test_path("failing"), 0, NULL, 2, &s), -EINVAL);
+	assert_int_equal(percpu_segment_open_table(test_path("failing"), 0, NULL, NULL, 2, &s),
+			 -EINVAL);
 	assert_string_equal(percpu_error(), "the table is NULL");
 	assert_null(s);
 	test_assert_holding(before);
-	assert_int_equal(percpu_segment_open_table(test_path("failing"), 0, table, 1, NULL),
+	assert_int_equal(percpu_segment_open_table(test_path("failing"), 0, NULL, table, 1, NULL),
 			 -EINVAL);
 	assert_string_equal(percpu_error(), "there is no place for the segment");
-	assert_int_equal(percpu_segment_open_table(NULL, 0, table, 1, &s), -EINVAL);
+	assert_int_equal(percpu_segment_open_table(NULL, 0, NULL, table, 1, &s), -EINVAL);
 	assert_string_equal(percpu_error(), "the name of the segment is NULL");
-	assert_int_equal(percpu_segment_open_table("/nowhere/at/all", 0, table, 1, &s), -ENOENT);
+	assert_int_equal(percpu_segment_open_table("/nowhere/at/all", 0, NULL, table, 1, &s),
+			 -ENOENT);
 	assert_non_null(strstr(percpu_error(), "there is no such directory"));
 	assert_null(s);
 }
