@@ -43,8 +43,7 @@ percpu_segment *make_segment(uint32_t cpus, int *ret_fd)
 	o.size = sizeof(o);
 	o.cpus = cpus;
 	must(fd < 0 ? -errno : 0, "a memfd");
-	must(percpu_segment_open_fd(fd, PERCPU_SEGMENT_CREATE, &o, &s),
-	     "a segment");
+	must(percpu_segment_open_fd(fd, PERCPU_SEGMENT_CREATE, &o, &s), "a segment");
 	if (ret_fd)
 		*ret_fd = fd;
 	else
