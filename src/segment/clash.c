@@ -79,24 +79,17 @@ static bool is_taken_by(struct percpu_segment *s, const struct name *metric,
 	       has_series(percpu_kind_of(s->copy.head.kind), &name, series);
 }
 
-/* Look for a metric that has series of this name: its name has one of the ends, or none, in place
- * of one of those of the series. */
+/* Look for a metric that has series of this name: it has the name itself, or the name without one of
+ * the ends. */
 static bool is_taken(struct percpu_segment *s, const struct name *series)
 {
 	static const char *const ends[] = { "", "_total", "_bucket", "_count", "_sum", "_info" };
-	static const char *const conventions[] = { "", "_total", "_info" };
-	struct name base, metric;
+	struct name metric;
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		base = *series;
-		if (!drop_end(&base, ends[i]))
-			continue;
-		for (size_t k = 0; k < sizeof(conventions) / sizeof(conventions[0]); k++) {
-			metric = base;
-			add_end(&metric, conventions[k]);
-			if (is_taken_by(s, &metric, series))
-				return true;
-		}
+		metric = *series;
+		if (drop_end(&metric, ends[i]) && is_taken_by(s, &metric, series))
+			return true;
 	}
 	return false;
 }
