@@ -131,8 +131,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
  *
  * With PERCPU_SEGMENT_DEBUG the library prints a sentence to standard error and aborts if the
  * process closes a segment twice, uses a segment or one of its handles after it closed the
- * segment, or counts by a handle that is NULL. To see that, it handles SIGSEGV in the process. It
- * passes on each other SIGSEGV. A closed segment keeps its addresses and some memory, but not its file.
+ * segment, or closes it when a counter that the process declared is below 0. It prints one, too, if
+ * the process counts by a handle that is NULL. To see these, it handles SIGSEGV in the process. It
+ * passes on each SIGSEGV that is not by a closed segment. A closed segment keeps its addresses and some memory, but not its file.
  */
 PERCPU_API void percpu_segment_close(struct percpu_segment *s);
 
@@ -211,7 +212,8 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  *
  * What an exposition format can carry is accepted. percpu_metric_advice() says what naming guides
  * would say. No label is named __name__; none of a histogram is named le, and none of extrema
- * extreme. Exposition formats have series with names of their own: NAME_total of a counter or
+ * extreme. The amounts that are added to a counter of a segment are not negative: readers take a
+ * counter that fell for one that began anew. Exposition formats have series with names of their own: NAME_total of a counter or
  * statistics, NAME_bucket, NAME_count and NAME_sum of a histogram, NAME_info of an info. No two
  * metrics of a segment have series of one name.
  *

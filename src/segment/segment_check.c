@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * segment_check.c - PERCPU_SEGMENT_DEBUG: a segment that is closed twice, or used after it was
- * closed, and handles that are NULL.
+ * closed, handles that are NULL, and counters that got negative amounts.
  *
  * A closed segment keeps its structs and its addresses, but nothing can be read or written there.
  * So a use of it raises SIGSEGV, and the handler finds the segment by the address. The use of a
@@ -143,10 +143,34 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
 	return 0;
 }
 
+/* Return whether the handle is of a counter that is below 0. */
+static bool is_negative(const struct percpu_series_slot *slot)
+{
+	return (slot->kind == PERCPU_METRIC_COUNTER &&
+		(int64_t)percpu_counter_fetch(slot->handle) < 0) ||
+	       (slot->kind == PERCPU_METRIC_FCOUNTER && percpu_fcounter_fetch(slot->handle) < 0);
+}
+
+/* A counter of a segment grows. Readers would take one that fell for one that began anew. */
+static void check_counters(struct percpu_segment *s)
+{
+	const struct percpu_series_slot *slot;
+
+	for (size_t i = 0; i < s->series.size; i++) {
+		slot = &s->series.slot[i];
+		if (slot->at == 0 || slot->handle == NULL || !is_negative(slot) ||
+		    percpu_directory_load(s, slot->at - 1, &s->copy) == 0)
+			continue;
+		percpu_debug_die("segment \"%s\": counter %.*s is below 0: it got negative amounts",
+				 s->check->name, s->copy.head.name, (const char *)s->copy.bytes);
+	}
+}
+
 void percpu_segment_check_close(struct percpu_segment *s)
 {
 	if (__atomic_exchange_n(&s->check->closed, true, __ATOMIC_ACQ_REL))
 		percpu_debug_die("segment \"%s\" is closed twice", s->check->name);
+	check_counters(s);
 	if (s->owners != NULL)
 		percpu_owners_unlist(s->owners);
 	percpu_presence_drop(s->presence);

@@ -211,6 +211,27 @@ static void count_in_the_closed_one(void)
 	percpu_counter_add(c, 1);
 }
 
+/* Close with a counter below 0, and others that are not. */
+static void close_with_negative_counter(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+
+	percpu_counter_add(must_count(s, "a_total"), 3);
+	(void)must_count(s, "b_total");
+	percpu_counter_add(must_count(s, "events_total"), -1);
+	percpu_segment_close(s);
+}
+
+static void close_with_negative_fcounter(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+	struct percpu_fcounter *f;
+
+	test_child_require(percpu_segment_fcounter(s, METRIC("events_total"), &f) == 0, "declare");
+	percpu_fcounter_add(f, -0.5);
+	percpu_segment_close(s);
+}
+
 static void *close_in_thread(void *s)
 {
 	percpu_segment_close(s);
@@ -285,15 +306,19 @@ static int misuse(void *arg)
 	return 0;
 }
 
-#define CLOSED "is used after it was closed"
+#define CLOSED " is used after it was closed"
+#define TWICE " is closed twice"
+#define NEGATIVE ": counter events_total is below 0: it got negative amounts"
 
 static void misuses_are_told(void **state)
 {
 	struct misuse misuses[] = {
-		{ close_twice, "is closed twice" },
-		{ close_descriptor_twice, "is closed twice" },
-		{ close_twice_by_the_environment, "is closed twice" },
-		{ close_at_once, "is closed twice" },
+		{ close_twice, TWICE },
+		{ close_descriptor_twice, TWICE },
+		{ close_twice_by_the_environment, TWICE },
+		{ close_at_once, TWICE },
+		{ close_with_negative_counter, NEGATIVE },
+		{ close_with_negative_fcounter, NEGATIVE },
 		{ close_twice_unheard, NULL },
 		{ close_twice_unread, NULL },
 		{ count_after_close, CLOSED },
@@ -320,7 +345,7 @@ static void misuses_are_told(void **state)
 			continue;
 		status = test_listen(misuse, &misuses[i], said, sizeof(said));
 		unlink(path);
-		snprintf(expected, sizeof(expected), "libpercpu: segment \"%.99s\" %s\n",
+		snprintf(expected, sizeof(expected), "libpercpu: segment \"%.99s\"%s\n",
 			 misuses[i].fn == close_descriptor_twice ? "of descriptor 123" : path,
 			 misuses[i].sentence != NULL ? misuses[i].sentence : "");
 		if (misuses[i].sentence == NULL)
