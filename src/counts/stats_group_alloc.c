@@ -6,8 +6,8 @@
  * that updates without sequences take, too. A free object keeps what is added to it late, and has a
  * total's number; the next allocation moves what it finds to that total.
  *
- * To free an object, a thread first stores the object's number in "freed". Whoever takes the lock
- * next after the thread was killed completes that.
+ * To free an object, a thread first stores the object's number in "freed". If it is killed, the next
+ * thread that takes the lock completes that.
  */
 #include <errno.h>
 #include <string.h>

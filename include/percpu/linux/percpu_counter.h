@@ -89,6 +89,13 @@ static inline void percpu_counter_dec(struct percpu_counter *fbc)
 	percpu_approx_add(fbc->sum, -1);
 }
 
+/** Set the sum. What other threads add meanwhile counts before the set or after it. */
+static inline void percpu_counter_set(struct percpu_counter *fbc, int64_t amount)
+{
+	percpu_approx_zero(fbc->sum);
+	percpu_approx_add(fbc->sum, amount);
+}
+
 /** Return the approximate sum, by one load. */
 static inline int64_t percpu_counter_read(struct percpu_counter *fbc)
 {

@@ -372,6 +372,26 @@ static void damaged_control_is_harmless(void **state)
 	end();
 }
 
+/* The bits of 64 objects fill a word. Behind it are the totals of the objects, which say nothing of
+ * free objects. */
+static void damaged_hint_leads_to_no_object(void **state)
+{
+	struct percpu_stats_group_control *c;
+	size_t i;
+
+	(void)state;
+	begin();
+	percpu_stats_group_destroy(g);
+	assert_int_equal(percpu_stats_group_create_in(region, 16, 2, 64, &g), 0);
+	c = percpu_stats_group_control(g);
+	for (size_t n = 2; n < 64; n++)
+		assert_int_equal(percpu_stats_group_alloc(g, &i), 0);
+	c->in_use[1] = UINT64_MAX;
+	c->hint = UINT32_MAX;
+	assert_int_equal(percpu_stats_group_alloc(g, &i), -ENOSPC);
+	end();
+}
+
 /* What comes between a reader's steps */
 
 static void reset_flow(void)
@@ -601,6 +621,7 @@ int main(void)
 		cmocka_unit_test(open_updates_are_undone),
 		cmocka_unit_test(damaged_numbers_lead_nowhere),
 		cmocka_unit_test(damaged_control_is_harmless),
+		cmocka_unit_test(damaged_hint_leads_to_no_object),
 		cmocka_unit_test(updates_between_loads),
 		cmocka_unit_test(uncommitted_words_are_not_read),
 		cmocka_unit_test(saved_words_are_not_read_after_the_commit),

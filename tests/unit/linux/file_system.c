@@ -129,6 +129,13 @@ int check_counter(void)
 	if (percpu_counter_sum(&c) != -1000 || percpu_counter_sum_positive(&c) != 0 ||
 	    percpu_counter_read(&c) > -1000 + slack || percpu_counter_read_positive(&c) != 0)
 		return __LINE__;
+	percpu_counter_set(&c, 77);
+	if (percpu_counter_sum(&c) != 77)
+		return __LINE__;
+	percpu_counter_inc(&c);
+	percpu_counter_set(&c, -3);
+	if (percpu_counter_sum(&c) != -3)
+		return __LINE__;
 	percpu_counter_destroy(&c);
 	return c.sum == NULL ? 0 : __LINE__;
 }
