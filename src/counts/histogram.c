@@ -146,12 +146,13 @@ static int copy_bounds(const struct percpu_block *found, const struct percpu_pla
 		       struct bounded *f)
 {
 	const struct percpu_chunk *k = found->chunk;
-	const uint64_t *from = percpu_histogram_bounds_at(found, &f->h);
 	const size_t offset = (size_t)(found->base - k->base);
+	const uint64_t *from;
 	uint64_t bits;
 
 	if (p->size == 0 || p->size > k->lane_size - offset)
 		return -ENOENT;
+	from = percpu_histogram_bounds_at(found, &f->h);
 	for (size_t i = 0; i < f->h.bounds_n; i++) {
 		bits = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 		memcpy(&f->bounds[i], &bits, sizeof(bits));

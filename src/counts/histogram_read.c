@@ -96,7 +96,7 @@ static bool is_of_layout(const struct percpu_histogram *h,
 {
 	return s->schema == h->schema && s->low == h->low && s->high == h->high &&
 	       s->ticks_per_unit == h->ticks && s->n == (uint64_t)h->last + 1 &&
-	       (s->bounds == NULL ||
+	       (s->bounds == NULL || h->bounds_n == 0 ||
 		memcmp(s->bounds, h->bounds, h->bounds_n * sizeof(double)) == 0);
 }
 

@@ -579,8 +579,13 @@ static void null_handles_are_told_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
 		void (*use)(void) = uses[i];
-		int status = test_listen(count_twice_by_null, &use, said, sizeof(said));
-		char *tail = strstr(said, ": if a handle is NULL");
+		int status;
+		char *tail;
+
+		if (use == record_by_null && test_address_sanitizer()) /* it sees that first */
+			continue;
+		status = test_listen(count_twice_by_null, &use, said, sizeof(said));
+		tail = strstr(said, ": if a handle is NULL");
 
 		unlink(path);
 		if (status != 3 << 8 || strncmp(said, "libpercpu: SIGSEGV at address ", 30) != 0 ||
