@@ -190,12 +190,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_fetch(const struct percpu_o
 
 /** One owner's value in the list of percpu_owned_gauge_each() and percpu_owned_fgauge_each(). */
 struct percpu_owned_value {
-	uint64_t id;	/* its owner */
+	uint64_t id;	/* its owner; if its values were resumed, the last that resumed them */
 	uint64_t when;	/* PERCPU_OWNED_RECENT: CLOCK_REALTIME when it was set, in ns; or 0 */
 	int64_t value;	/* of a gauge of integers; or 0 */
 	double fvalue;	/* of a gauge of doubles; or 0 */
 	uint32_t pid;	/* in its own PID namespace; 0: another process has its slot by now */
 	uint32_t alive; /* 1 or 0 */
+	char name[PERCPU_OWNER_NAME_SIZE]; /* its owner's (owner.h), UTF-8; "": none, or pid is 0 */
 };
 
 /**

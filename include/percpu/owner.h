@@ -4,7 +4,8 @@
  * any process can ask the kernel whether the owner of a slot still lives.
  *
  * What belongs to a living process, such as its share of a gauge (owned.h), is kept by its slot.
- * When an owner has ended, in whatever way, another process may take its slot.
+ * When an owner has ended, in whatever way, another process may take its slot. An owner may have a
+ * name, by which a later one finds what it has left.
  */
 #ifndef PERCPU_OWNER_H
 #define PERCPU_OWNER_H
@@ -19,6 +20,9 @@ struct percpu_owners;
 
 /** The most owners that a table has slots for at a time. */
 #define PERCPU_OWNERS_MAX 4096
+
+/** Bytes of an owner's name, with the 0 behind it. */
+#define PERCPU_OWNER_NAME_SIZE 64
 
 /*
  * All calls of this header have this in common, unless one says otherwise.
@@ -90,6 +94,37 @@ PERCPU_API int percpu_owners_destroy(struct percpu_owners *o);
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_owners_join(struct percpu_owners *o);
 
+/** For percpu_owners_join_as(): resume the values of a dead owner. */
+#define PERCPU_OWNERS_RESUME 1U
+
+/**
+ * Join, as percpu_owners_join(), and have a name, such as the number of a worker. Call this before
+ * the first update of a gauge, which would join without a name.
+ *
+ * Any number of owners may have the same name. percpu_owners_list() and percpu_owned_gauge_each()
+ * tell the names. A name ends when another owner takes the slot. A process that joins takes the
+ * slot of a dead owner of its own name, if there is one; of several, the first in the list. It takes
+ * one with another name only if all other slots are taken, and before it makes new ones.
+ *
+ * With PERCPU_OWNERS_RESUME the new owner goes on with the values that this dead owner has in gauges:
+ * from this call on they belong to the new owner. If there is no such owner, it begins without
+ * values, as without the flag. An owner that has left is dead here. Locks, sections and references of
+ * a dead owner are never resumed.
+ *
+ * Return 0, also if this process has this name already by this handle; or
+ *	-EINVAL	a NULL, an empty name, or flags that are not known
+ *	-ENAMETOOLONG  the name has more than 63 bytes
+ *	-EILSEQ	the name is not UTF-8
+ *	-EEXIST	with PERCPU_OWNERS_RESUME: a living owner has the name; percpu_owners_list() has its
+ *		pid. The process can join without the flag, or under another name. Of processes that
+ *		resume one name at the same time, one succeeds
+ *	-EALREADY  this process has a slot by this handle, under another name or none
+ *	others	as percpu_owners_join(). -ENOMEM also if there is no memory to look at all names;
+ *		-ETIMEDOUT also if another thread is joining by this handle for a second
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_owners_join_as(struct percpu_owners *o, const char *name,
+						       unsigned flags);
+
 /** Give the slot back. The process's values in gauges become those of a dead owner, its locks are
  *  treated as if it had died with them (rwlock.h), and it is in no section (grace.h). Meanwhile no
  *  other thread may update a gauge, lock, unlock, or begin or end a section: that may be lost, or
@@ -115,9 +150,10 @@ PERCPU_API int percpu_owners_alive(const struct percpu_owners *o, uint64_t id);
 /** An owner in the list of percpu_owners_list(). */
 struct percpu_owner_info {
 	uint64_t id;
-	uint64_t started; /* the kernel's ticks; 0: not known */
-	uint32_t pid;	  /* in its own PID namespace */
-	uint32_t alive;	  /* 1; 0: dead, and no process has taken its slot since */
+	uint64_t started;		   /* the kernel's ticks; 0: not known */
+	uint32_t pid;			   /* in its own PID namespace */
+	uint32_t alive;			   /* 1; 0: dead, and no process has taken its slot since */
+	char name[PERCPU_OWNER_NAME_SIZE]; /* UTF-8; "": none */
 };
 
 /** List the owners that have a slot, the first n of them in out. Return how many there are. Owners

@@ -280,6 +280,23 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_info(struct percpu_segment *s,
 						     const struct percpu_metric *m);
 
 /**
+ * Take a slot among the segment's owners (owner.h), under a name such as the number of a worker.
+ * Call this in each process, after fork(), and before its first update of an owned gauge, which would
+ * take a slot without a name.
+ *
+ * flags may be PERCPU_OWNERS_RESUME: the process goes on with the values that a dead owner of the
+ * name has in owned gauges. So a worker that is started again takes the place of its predecessor.
+ *
+ * Returns as percpu_owners_join_as(), or
+ *	-EROFS	the segment was opened to read
+ *	-EBADMSG  the file is damaged, or is a region with something else at root 1
+ * percpu_error() says in words why the call failed: with -EEXIST, which process lives under the
+ * name.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_segment_join(struct percpu_segment *s, const char *name,
+						     unsigned flags);
+
+/**
  * Return the nth thing, from 0, that promtool or a naming guide would say of such a metric; NULL if
  * there is no more, or m is NULL or no metric. It is a sentence without a full stop, and stays valid.
  * A segment accepts the metric all the same.

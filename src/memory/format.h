@@ -81,7 +81,7 @@ _Static_assert(offsetof(struct percpu_header, journal.turn) % 8 == 0, "atomic wo
 /* The library refuses files of another major number. docs/memory/format.md says what a newer
  * minor number may add. */
 #define PERCPU_FORMAT_MAJOR 5
-#define PERCPU_FORMAT_MINOR 2
+#define PERCPU_FORMAT_MINOR 3
 #define PERCPU_FORMAT ((uint32_t)PERCPU_FORMAT_MINOR << 16 | PERCPU_FORMAT_MAJOR)
 
 /* A key holds, from its lowest bit on, the offset in the lane, the index of the chunk + 1, and
@@ -211,6 +211,8 @@ struct percpu_histogram_control {
 
 _Static_assert(sizeof(struct percpu_histogram_control) == 64, "file layout");
 
+#define PERCPU_OWNER_NAME_WORDS 8 /* words of an owner's name, with a 0 behind it */
+
 /** A process's slot. */
 struct percpu_owner_slot {
 	uint64_t word;	  /* how often a process took the slot, times 2; odd: the slot is free */
@@ -218,9 +220,12 @@ struct percpu_owner_slot {
 	uint64_t space;	  /* percpu_identity.space of the same process */
 	uint32_t pid;	  /* percpu_identity.pid of the same process */
 	uint32_t locked;  /* 1: the owner has locked the slot's byte; 0: it could not */
+	uint64_t first;	  /* word / 2 of the owner that began with the name; 0: no name */
+	uint64_t check;	  /* a hash of first and name */
+	uint64_t name[PERCPU_OWNER_NAME_WORDS]; /* bytes of the name, and zeros behind them */
 } PERCPU_ALIGNED_WORD;
 
-_Static_assert(sizeof(struct percpu_owner_slot) == 32, "file layout");
+_Static_assert(sizeof(struct percpu_owner_slot) == 112, "file layout");
 
 #define PERCPU_OWNER_BLOCKS 64 /* the most blocks of owners, and of a gauge's shares */
 #define PERCPU_OWNER_SLOTS 64  /* slots of a block */

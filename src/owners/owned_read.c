@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * owned_read.c - read owned gauges, slot by slot, with one load of each value. A value is a living
- * owner's if the owner that filled in the account still has the slot, and lives.
+ * owner's if the owner that filled in the account, or one that has resumed its values, still has
+ * the slot, and lives.
  */
 #include "owners.h"
 
 /* What a slot has in a gauge. */
 struct owned_share {
 	struct percpu_owned_account account;
-	uint64_t id; /* of the owner that has filled it in */
-	uint32_t pid;
+	uint64_t id; /* of its owner: that which filled it in, or the last one that resumed it */
+	struct percpu_owner_seen seen; /* the slot of the owner */
+	bool has_slot;		       /* no other owner has taken the slot */
 	bool alive;
 };
 
 static void look_at_owner(const struct percpu_owned_handle *h, struct owned_share *s)
 {
-	struct percpu_owner_seen seen;
-	const uint64_t taken = s->id / PERCPU_OWNERS_MAX;
+	struct percpu_owner_seen *seen = &s->seen;
+	const uint64_t slot = s->id % PERCPU_OWNERS_MAX;
+	const bool taken = percpu_owner_look(h->owners, slot, seen);
 
-	s->alive = percpu_owner_look(h->owners, s->id % PERCPU_OWNERS_MAX, &seen) &&
-		   seen.word / 2 == taken && percpu_owner_lives(h->owners, &seen, 0);
-	s->pid = seen.word / 2 == taken ? seen.pid : 0;
+	s->has_slot =
+		percpu_owner_has_those_of(seen->word / 2, seen->first, s->id / PERCPU_OWNERS_MAX);
+	s->alive = s->has_slot && taken && percpu_owner_lives(h->owners, seen, 0);
+	if (s->has_slot)
+		s->id = seen->word / 2 * PERCPU_OWNERS_MAX + slot;
 }
 
 /* Load a slot's share; look at its owner only if whole is set. Returns 1, or 0 if the slot has no
@@ -39,7 +44,7 @@ static int load_owned_share(const struct percpu_owned_handle *h, size_t *slot, b
 		return (int)turn;
 	ret->id = (uint64_t)turn / 2 * PERCPU_OWNERS_MAX + *slot;
 	ret->alive = false;
-	ret->pid = 0;
+	ret->has_slot = false;
 	if (whole && percpu_owner_is_hidden(h->owners, *slot))
 		return -ENOMEM;
 	if (whole)
@@ -109,15 +114,18 @@ static struct percpu_owned_value owned_value_of(const struct percpu_owned_handle
 						const struct owned_share *s)
 {
 	const bool is_double = h->number == PERCPU_OWNED_DOUBLE;
-
-	return (struct percpu_owned_value){
+	struct percpu_owned_value v = {
 		.id = s->id,
 		.when = s->account.when,
 		.value = is_double ? 0 : (int64_t)s->account.value,
 		.fvalue = is_double ? percpu_owned_double(s->account.value) : 0,
-		.pid = s->pid,
+		.pid = s->has_slot ? s->seen.pid : 0,
 		.alive = s->alive,
 	};
+
+	if (s->has_slot)
+		percpu_owner_name(h->owners, &s->seen, v.name);
+	return v;
 }
 
 /* List the first n values in out, and store in *ret_n how many there are. Returns 0 or -errno. */

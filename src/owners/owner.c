@@ -29,6 +29,7 @@ static void owners_mend_in_child(void)
 	for (struct percpu_owners *o = tables; o != NULL; o = o->next) {
 		o->self = 0;
 		o->leaving = 0;
+		o->naming = 0;
 		forget_all(o);
 	}
 }
@@ -242,26 +243,85 @@ static void end_to_join(struct percpu_owners *o, uint64_t id)
 	}
 }
 
-int percpu_owners_join(struct percpu_owners *o)
+static int join_owners(struct percpu_owners *o, struct percpu_owner_wish *w)
 {
 	uint64_t id = 0;
 	int e, cancel;
 
-	if (o == NULL)
-		return -EINVAL;
 	if (percpu_owners_self(o) != 0)
 		return 0;
 	if (!o->block.chunk->region->writable)
 		return -EROFS;
 	cancel = percpu_defer_cancel(); /* files are opened and closed */
 	begin_to_join();
-	e = percpu_owner_take(o, &id);
+	e = percpu_owner_take(o, w, &id);
 	PERCPU_STEP("owner: to be known");
 	end_to_join(o, id);
 	if (e == 0)
 		percpu_owner_give_back_former(o);
 	percpu_restore_cancel(cancel);
 	return e;
+}
+
+int percpu_owners_join(struct percpu_owners *o)
+{
+	struct percpu_owner_wish none = { .name = "" };
+
+	return o != NULL ? join_owners(o, &none) : -EINVAL;
+}
+
+/* Wait until no other thread joins by a name, and let the others wait: a thread that resumes must
+ * not take one of its own process, which has the slot already, for a living namesake. Returns 0 or
+ * -ETIMEDOUT. */
+static int begin_naming(struct percpu_owners *o)
+{
+	const uint64_t deadline = percpu_now_ns() + PERCPU_LOCK_NS;
+
+	while (__atomic_exchange_n(&o->naming, 1, __ATOMIC_ACQUIRE) != 0) {
+		PERCPU_STEP("owner: naming awaited");
+		if (percpu_now_ns() >= deadline)
+			return -ETIMEDOUT;
+		percpu_futex_sleep(&o->naming, FUTEX_WAIT, 1, PERCPU_SECOND / 100);
+	}
+	return 0;
+}
+
+static void end_naming(struct percpu_owners *o)
+{
+	__atomic_store_n(&o->naming, 0, __ATOMIC_RELEASE);
+	percpu_futex_rouse(&o->naming, FUTEX_WAKE, INT_MAX);
+}
+
+/* Return whether the process has the name by this handle. */
+static bool has_own_name(const struct percpu_owners *o, const char *name)
+{
+	const uint64_t id = percpu_owners_self(o);
+	struct percpu_owner_seen seen;
+
+	return percpu_owner_look(o, id % PERCPU_OWNERS_MAX, &seen) &&
+	       seen.word / 2 == id / PERCPU_OWNERS_MAX && percpu_owner_has_name(o, &seen, name);
+}
+
+int percpu_owner_join_as(struct percpu_owners *o, struct percpu_owner_wish *w)
+{
+	int e = percpu_owner_check_name(w->name);
+
+	if (e == 0)
+		e = begin_naming(o);
+	if (e != 0)
+		return e;
+	e = join_owners(o, w);
+	end_naming(o);
+	return e == 0 && !has_own_name(o, w->name) ? -EALREADY : e;
+}
+
+int percpu_owners_join_as(struct percpu_owners *o, const char *name, unsigned flags)
+{
+	struct percpu_owner_wish w = { .name = name, .resumes = flags & PERCPU_OWNERS_RESUME };
+
+	if (o == NULL || name == NULL || (flags & ~PERCPU_OWNERS_RESUME) != 0)
+		return -EINVAL;
+	return percpu_owner_join_as(o, &w);
 }
 
 void percpu_owners_leave(struct percpu_owners *o)
@@ -333,13 +393,15 @@ size_t percpu_owners_list(const struct percpu_owners *o, struct percpu_owner_inf
 	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX; slot++) {
 		if (!percpu_owner_look(o, slot, &seen))
 			continue;
-		if (found < n)
+		if (found < n) {
 			out[found] = (struct percpu_owner_info){
 				.id = seen.word / 2 * PERCPU_OWNERS_MAX + slot,
 				.started = seen.started,
 				.pid = seen.pid,
 				.alive = percpu_owner_lives(o, &seen, 0),
 			};
+			percpu_owner_name(o, &seen, out[found].name);
+		}
 		found++;
 	}
 	percpu_restore_cancel(cancel);

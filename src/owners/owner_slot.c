@@ -4,8 +4,11 @@
  * takes the slot over.
  *
  * A process takes a slot with the table's lock held. It locks the slot's byte of the file, marks
- * the slot free, stores its identity, and stores the word that makes it the owner. If it is killed
- * before the last store, the slot is free; after it, the slot is a dead owner's.
+ * the slot free, stores its name and its identity, and stores the word that makes it the owner. If
+ * it is killed before the last store, the slot is free; after it, the slot is a dead owner's.
+ *
+ * A process that resumes the values of a dead owner takes that owner's slot, and leaves the name.
+ * Until the last store they are the dead owner's, and then its own: accounts do not change.
  */
 #include "owners.h"
 
@@ -144,7 +147,7 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
 	const struct percpu_owner_slot *s = slot_at(o, slot);
 	uint64_t word;
 
-	ret->word = 0;
+	*ret = (struct percpu_owner_seen){ .word = 0 };
 	if (s == NULL)
 		return false;
 	for (int try = 0; try < OWNER_TRIES; try++) {
@@ -154,6 +157,7 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
 			.started = __atomic_load_n(&s->started, __ATOMIC_ACQUIRE),
 			.space = __atomic_load_n(&s->space, __ATOMIC_ACQUIRE),
 			.byte = byte_of(o, slot),
+			.first = __atomic_load_n(&s->first, __ATOMIC_ACQUIRE),
 			.pid = __atomic_load_n(&s->pid, __ATOMIC_ACQUIRE),
 			.locked = __atomic_load_n(&s->locked, __ATOMIC_ACQUIRE),
 			.slot = (uint32_t)slot,
@@ -163,6 +167,22 @@ bool percpu_owner_look(const struct percpu_owners *o, size_t slot, struct percpu
 			break;
 	}
 	return !is_free_slot(ret->word);
+}
+
+uint64_t percpu_owner_first(const struct percpu_owners *o, uint64_t id)
+{
+	const struct percpu_owner_slot *s = slot_at(o, id % PERCPU_OWNERS_MAX);
+
+	return s != NULL ? __atomic_load_n(&s->first, __ATOMIC_ACQUIRE) : 0;
+}
+
+void percpu_owner_name(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
+		       char ret[PERCPU_OWNER_NAME_SIZE])
+{
+	if (seen->first == 0)
+		*ret = '\0';
+	else
+		percpu_owner_load_name(slot_at(o, seen->slot), seen->first, seen->word / 2, ret);
 }
 
 /*
@@ -203,11 +223,40 @@ bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner
 	return lives;
 }
 
+/* A slot that a process is about to take. */
+struct slot_choice {
+	size_t slot;
+	uint64_t word;
+	bool bare;    /* take the slot also if another process has locked its byte */
+	bool resumes; /* the values and the name of its last owner */
+};
+
+/* Return whether a process that resumes still has the right slot, with the table's lock held: the
+ * name is there; or if it has chosen a slot without the name, it is still nowhere. */
+static bool is_right_choice(const struct percpu_owners *o, const struct percpu_owner_wish *w,
+			    const struct slot_choice *c)
+{
+	struct percpu_owner_seen seen;
+
+	if (c->resumes) {
+		(void)percpu_owner_look(o, c->slot, &seen);
+		return percpu_owner_has_name(o, &seen, w->name);
+	}
+	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX && w->resumes; slot++) {
+		(void)percpu_owner_look(o, slot, &seen);
+		if (percpu_owner_has_name(o, &seen, w->name))
+			return false;
+	}
+	return true;
+}
+
 static void become_owner(struct percpu_owner_slot *s, uint64_t word, bool locked,
-			 const struct percpu_identity *me)
+			 const struct percpu_identity *me, const char *name)
 {
 	__atomic_store_n(&s->word, word | FREE_SLOT, __ATOMIC_RELEASE);
 	PERCPU_STEP("owner: slot freed");
+	if (name != NULL)
+		percpu_owner_store_name(s, word / 2 + 1, name);
 	__atomic_store_n(&s->started, me->started, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->space, me->space, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->pid, me->pid, __ATOMIC_RELEASE);
@@ -217,13 +266,13 @@ static void become_owner(struct percpu_owner_slot *s, uint64_t word, bool locked
 	PERCPU_STEP("owner: slot taken");
 }
 
-/* Take the slot if its word is still the same. If another process has locked its byte, take it only
- * if bare is set. Returns 0, or -EAGAIN (the word has changed), -EBUSY (the byte is locked),
- * -ENOLCK, -ETIMEDOUT. */
-static int take_slot(struct percpu_owners *o, size_t slot, uint64_t word, bool bare)
+/* Take the slot if its word is still the same. Returns 0, or -EAGAIN (the word has changed), -ESTALE
+ * (the name has come or gone), -EBUSY (the byte is locked), -ENOLCK, -ETIMEDOUT. */
+static int take_slot(struct percpu_owners *o, const struct percpu_owner_wish *w,
+		     const struct slot_choice *c)
 {
 	const struct percpu_identity me = percpu_owner_me();
-	struct percpu_owner_slot *s = slot_at(o, slot);
+	struct percpu_owner_slot *s = slot_at(o, c->slot);
 	struct percpu_robust h;
 	int e, locked;
 
@@ -233,33 +282,42 @@ static int take_slot(struct percpu_owners *o, size_t slot, uint64_t word, bool b
 		return e;
 	/* The lock of the byte belongs to the process: it succeeds also if another thread has
 	 * locked the byte for this slot. So check first that no other thread has taken the slot. */
-	if (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != word) {
+	if (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != c->word)
+		e = -EAGAIN;
+	else if (!is_right_choice(o, w, c))
+		e = -ESTALE;
+	if (e != 0) {
 		percpu_robust_unlock(&h);
-		return -EAGAIN;
+		return e;
 	}
-	locked = percpu_descriptor_lock(o->block.chunk->region, byte_of(o, slot));
+	locked = percpu_descriptor_lock(o->block.chunk->region, byte_of(o, c->slot));
 	PERCPU_STEP("owner: byte locked");
-	if (locked == -EAGAIN && !bare)
+	if (locked == -EAGAIN && !c->bare)
 		e = -EBUSY;
 	else if (locked != 0 && me.space == 0)
 		e = -ENOLCK;
 	else
-		become_owner(s, word, locked == 0, &me);
+		become_owner(s, c->word, locked == 0, &me, c->resumes ? NULL : w->name);
 	percpu_robust_unlock(&h);
 	return e;
 }
 
-/* Find the first slot from *slot on that is free or a dead owner's. Make more slots if there is
+/* Find the first slot from *slot on that is free or a dead owner's. If spares is set, only look at
+ * the slots that there are, and spare those that have a name. Otherwise make more slots if there is
  * none. Returns 0 or -errno. */
-static int find_slot(struct percpu_owners *o, size_t *slot, uint64_t *ret_word)
+static int find_slot(struct percpu_owners *o, bool spares, size_t *slot, uint64_t *ret_word)
 {
 	struct percpu_owner_seen seen;
+	bool taken;
 	int e = 0;
 
 	for (; *slot < PERCPU_OWNERS_MAX; ++*slot) {
-		if (slots_of(o, *slot / PERCPU_OWNER_SLOTS, true, &e) == NULL)
-			return e;
-		if (!percpu_owner_look(o, *slot, &seen) || !percpu_owner_lives(o, &seen, 1)) {
+		if (slots_of(o, *slot / PERCPU_OWNER_SLOTS, !spares, &e) == NULL)
+			return spares && e == -ENOENT ? -EUSERS : e;
+		taken = percpu_owner_look(o, *slot, &seen);
+		if (spares && !percpu_owner_has_name(o, &seen, ""))
+			continue;
+		if (!taken || !percpu_owner_lives(o, &seen, 1)) {
 			*ret_word = seen.word;
 			return 0;
 		}
@@ -267,24 +325,88 @@ static int find_slot(struct percpu_owners *o, size_t *slot, uint64_t *ret_word)
 	return -EUSERS;
 }
 
-int percpu_owner_take(struct percpu_owners *o, uint64_t *ret_id)
+/* Take a slot that find_slot() finds. Returns 0 or -errno. */
+static int take_any(struct percpu_owners *o, const struct percpu_owner_wish *w, bool spares,
+		    struct slot_choice *c)
 {
 	unsigned busy = 0;
-	uint64_t word = 0;
-	size_t slot = 0;
 	int e;
 
-	for (;; slot++) {
-		e = find_slot(o, &slot, &word);
+	*c = (struct slot_choice){ .slot = 0 };
+	for (;; c->slot++) {
+		e = find_slot(o, spares, &c->slot, &c->word);
+		c->bare = busy >= BUSY_SLOTS;
 		if (e == 0)
-			e = take_slot(o, slot, word, busy >= BUSY_SLOTS);
+			e = take_slot(o, w, c);
 		if (e != -EAGAIN && e != -EBUSY)
-			break;
+			return e;
 		busy += e == -EBUSY;
 	}
-	if (e == 0)
-		*ret_id = (word / 2 + 1) * PERCPU_OWNERS_MAX + slot;
+}
+
+/* Find the first slot that has the name, and is free or a dead owner's. Returns 0; -ENOENT; -EEXIST
+ * if a living owner has the name and the process resumes; or -ENOMEM if there is no memory to look
+ * at all slots. */
+static int find_namesake(const struct percpu_owners *o, struct percpu_owner_wish *w,
+			 struct slot_choice *c)
+{
+	struct percpu_owner_seen seen;
+	int e = -ENOENT;
+	bool taken;
+
+	for (size_t slot = 0; slot < PERCPU_OWNERS_MAX; slot++) {
+		if (percpu_owner_is_hidden(o, slot))
+			return -ENOMEM;
+		taken = percpu_owner_look(o, slot, &seen);
+		if (!percpu_owner_has_name(o, &seen, w->name))
+			continue;
+		if (taken && percpu_owner_lives(o, &seen, 1)) {
+			w->living = seen.pid;
+			if (w->resumes)
+				return -EEXIST;
+		} else if (e != 0) {
+			*c = (struct slot_choice){ .slot = slot, .word = seen.word };
+			e = 0;
+		}
+	}
 	return e;
+}
+
+/* Take the slot of a dead owner of the name, also if another process has locked its byte. Returns 0;
+ * -ENOENT if there is none, or it is not needed and could not be had; -ESTALE if the process is to
+ * look again; or -errno. */
+static int take_namesake(struct percpu_owners *o, struct percpu_owner_wish *w,
+			 struct slot_choice *c)
+{
+	int e = *w->name != '\0' ? find_namesake(o, w, c) : -ENOENT;
+
+	if (e != 0)
+		return e;
+	PERCPU_STEP("owner: namesake found");
+	c->bare = c->resumes = w->resumes;
+	e = take_slot(o, w, c);
+	if (e == -EAGAIN || e == -EBUSY)
+		return w->resumes ? -ESTALE : -ENOENT;
+	return e;
+}
+
+/* Prefer the slot of a dead owner of the same name, so that the name is there once. Spare other
+ * names while there is room: they may be resumed. */
+int percpu_owner_take(struct percpu_owners *o, struct percpu_owner_wish *w, uint64_t *ret_id)
+{
+	struct slot_choice c;
+	int e = -ESTALE;
+
+	for (int try = 0; try < OWNER_TRIES && e == -ESTALE; try++) {
+		e = take_namesake(o, w, &c);
+		if (e == -ENOENT)
+			e = take_any(o, w, true, &c);
+		if (e == -EUSERS)
+			e = take_any(o, w, false, &c);
+	}
+	if (e == 0)
+		*ret_id = (c.word / 2 + 1) * PERCPU_OWNERS_MAX + c.slot;
+	return e == -ESTALE ? -ETIMEDOUT : e;
 }
 
 /* Unlock the byte first. Once the slot is free, another thread of this process may take it, and

@@ -9,13 +9,14 @@
 
 #include "../memory/memory.h"
 
-/* owner.c, owner_slot.c */
+/* owner.c, owner_slot.c, owner_name.c */
 
 #define PERCPU_OWNERS_BITS 12 /* the low bits of an owner's number, which are its slot */
 
 _Static_assert(PERCPU_OWNERS_MAX == 1 << PERCPU_OWNERS_BITS &&
 		       PERCPU_OWNERS_MAX == PERCPU_OWNER_BLOCKS * PERCPU_OWNER_SLOTS,
 	       "slots");
+_Static_assert(PERCPU_OWNER_NAME_SIZE == PERCPU_OWNER_NAME_WORDS * sizeof(uint64_t), "names");
 
 /** The part of an object's handle that the owners know. */
 struct percpu_owners_user {
@@ -40,6 +41,7 @@ struct percpu_owners {
 	uint64_t self;			  /* atomic: id, or 0; changed under the process lock */
 	/* A futex: 1 while a thread leaves. Atomic; changed under the process lock. */
 	uint32_t leaving;
+	uint32_t naming;	/* a futex: 1 while a thread joins by a name; atomic */
 	uint64_t device, inode; /* of the file */
 	/* Atomic: the slots of each block; NULL: not looked up. */
 	struct percpu_owner_slot *slots[PERCPU_OWNER_BLOCKS];
@@ -56,9 +58,17 @@ struct percpu_owner_seen {
 	uint64_t started;
 	uint64_t space;
 	uint64_t byte;
+	uint64_t first; /* percpu_owner_slot.first */
 	uint32_t pid;
 	uint32_t locked;
 	uint32_t slot;
+};
+
+/** The name that a process joins by. */
+struct percpu_owner_wish {
+	const char *name; /* "": none */
+	bool resumes;	  /* with PERCPU_OWNERS_RESUME */
+	uint32_t living;  /* out, with -EEXIST: the process that has the name */
 };
 
 /** Enter the handle in the list of its owners. */
@@ -101,8 +111,42 @@ int percpu_owner_await_leave(struct percpu_owners *o, uint64_t deadline_ns);
 bool percpu_owner_lives(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
 			unsigned joining);
 
-/** Take a slot. Returns 0 or -errno. */
-int percpu_owner_take(struct percpu_owners *o, uint64_t *ret_id);
+/** Take a slot by that name. Returns 0 or -errno. */
+int percpu_owner_take(struct percpu_owners *o, struct percpu_owner_wish *w, uint64_t *ret_id);
+
+/** Join by a name that is not NULL, as percpu_owners_join_as(). Returns 0 or -errno. */
+int percpu_owner_join_as(struct percpu_owners *o, struct percpu_owner_wish *w);
+
+/** Return whether the owner with the number `now` of a slot has what the one with the number `taken`
+ *  has: they are one owner, or `now` has resumed the values of `taken`. `first` is
+ *  percpu_owner_slot.first. */
+static inline bool percpu_owner_has_those_of(uint64_t now, uint64_t first, uint64_t taken)
+{
+	return taken == now || (first != 0 && first <= taken && taken < now);
+}
+
+/** Return percpu_owner_slot.first of an owner's slot. */
+uint64_t percpu_owner_first(const struct percpu_owners *o, uint64_t id);
+
+/** Copy the name of the owner that was seen, also if it has left: "" if it has none, or another
+ *  owner's name is being stored there. */
+void percpu_owner_name(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
+		       char ret[PERCPU_OWNER_NAME_SIZE]);
+
+/** Return whether the owner that was seen has that name. */
+bool percpu_owner_has_name(const struct percpu_owners *o, const struct percpu_owner_seen *seen,
+			   const char *name);
+
+/** Check a name that is not NULL. Returns 0, -EINVAL, -ENAMETOOLONG or -EILSEQ. */
+int percpu_owner_check_name(const char *name);
+
+/** Store a name in a free slot: that of the next owner, which has the number `first`. "" is no
+ *  name. */
+void percpu_owner_store_name(struct percpu_owner_slot *s, uint64_t first, const char *name);
+
+/** Load the name that the owner with the number `now` has; "" if it has none. */
+void percpu_owner_load_name(const struct percpu_owner_slot *s, uint64_t first, uint64_t now,
+			    char ret[PERCPU_OWNER_NAME_SIZE]);
 
 /** Check that this process can look at all of the PERCPU_OWNER_BLOCKS blocks that have keys, and so
  *  can free them. Returns 0 or -ENOMEM. */

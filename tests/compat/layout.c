@@ -310,11 +310,12 @@ AT(percpu_zone_stats, requests, 64, 56, 56);
 AT(percpu_zone_stats, failures, 72, 64, 64);
 AT(percpu_zone_stats, waits, 80, 72, 72);
 
-SIZE(percpu_owner_info, 24, 24, 24);
+SIZE(percpu_owner_info, 88, 88, 88);
 AT(percpu_owner_info, id, 0, 0, 0);
 AT(percpu_owner_info, started, 8, 8, 8);
 AT(percpu_owner_info, pid, 16, 16, 16);
 AT(percpu_owner_info, alive, 20, 20, 20);
+AT(percpu_owner_info, name, 24, 24, 24);
 
 SIZE(percpu_owned, 48, 24, 24);
 AT(percpu_owned, block, 0, 0, 0);
@@ -437,13 +438,14 @@ AT(percpu_reader_series, since, 80, 56, 52);
 AT(percpu_reader_series, overflows, 88, 64, 60);
 AT(percpu_reader_series, invalid, 96, 72, 68);
 
-SIZE(percpu_owned_value, 40, 40, 40);
+SIZE(percpu_owned_value, 104, 104, 104);
 AT(percpu_owned_value, id, 0, 0, 0);
 AT(percpu_owned_value, when, 8, 8, 8);
 AT(percpu_owned_value, value, 16, 16, 16);
 AT(percpu_owned_value, fvalue, 24, 24, 24);
 AT(percpu_owned_value, pid, 32, 32, 32);
 AT(percpu_owned_value, alive, 36, 36, 36);
+AT(percpu_owned_value, name, 40, 40, 40);
 
 SIZE(percpu_fence_report, 1040, 1040, 1036);
 AT(percpu_fence_report, fenced, 0, 0, 0);

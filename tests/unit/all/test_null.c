@@ -356,6 +356,8 @@ static void nothing_is_done(void **state)
 
 	(void)state;
 	assert_int_equal(percpu_owners_join(NULL), -EINVAL);
+	assert_int_equal(percpu_owners_join_as(NULL, "a", 0), -EINVAL);
+	assert_int_equal(percpu_segment_join(NULL, "a", 0), -EINVAL);
 	percpu_owners_leave(NULL);
 	assert_int_equal(percpu_gauge_set(NULL, 1), -EINVAL);
 	assert_int_equal(percpu_fgauge_set(NULL, 1), -EINVAL);
