@@ -13,8 +13,8 @@
  * before was killed, at any step, or has ended. The first one has updated once and ended. Each
  * thread of the other two updates once, and the second process has two threads; or (living) the
  * second process has two threads that update twice. One fetch.
- * Not here: how a slot is taken; several slots, which are added up; leaving without ending;
- * gauges of values with their times.
+ * Not here: how a slot is taken; several slots, which are added up; leaving without ending; owners
+ * that resume the values of a dead one; gauges of values with their times.
  *
  * Run all: -DALL
  * Run living: -DLIVING

@@ -531,18 +531,22 @@ static pthread_t second;
 static int second_error;
 static uint64_t second_self;
 
+static uint32_t second_ended;
+
 static void *join_second(void *arg)
 {
 	second_error = percpu_owners_join_as(owners, arg, RESUME);
 	second_self = percpu_owners_self(owners);
+	__atomic_store_n(&second_ended, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-/* Start a second thread that joins, and return when it waits for this one. */
+/* Start a second thread that joins. Return when it waits for this one, or has ended. */
 static void let_a_second_one_join(void)
 {
 	assert_int_equal(pthread_create(&second, NULL, join_second, "a"), 0);
-	while (!__atomic_load_n(&seen_there, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&seen_there, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&second_ended, __ATOMIC_ACQUIRE))
 		test_sleep_us(100);
 }
 
@@ -551,6 +555,7 @@ static void threads_join_once(void **state)
 	(void)state;
 	make(PERCPU_OWNED_SUM);
 	come_and_end("a", RESUME, 5);
+	second_ended = 0;
 	awaited = "owner: naming awaited";
 	deadly = "owner: to be known";
 	meanwhile = let_a_second_one_join;
