@@ -102,14 +102,15 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_owners_join(struct percpu_owners *o);
  * the first update of a gauge, which would join without a name.
  *
  * Any number of owners may have the same name. percpu_owners_list() and percpu_owned_gauge_each()
- * tell the names. A name ends when another owner takes the slot. A process that joins takes the
- * slot of a dead owner of its own name, if there is one; of several, the first in the list. It takes
- * one with another name only if all other slots are taken, and before it makes new ones.
+ * tell the names. This process takes the slot of a dead owner of the name, if there is one; of
+ * several, that of the first in the list. An owner that has left is dead here, too.
  *
- * With PERCPU_OWNERS_RESUME the new owner goes on with the values that this dead owner has in gauges:
- * from this call on they belong to the new owner. If there is no such owner, it begins without
- * values, as without the flag. An owner that has left is dead here. Locks, sections and references of
- * a dead owner are never resumed.
+ * With PERCPU_OWNERS_RESUME the process goes on with the values that this dead owner has in gauges:
+ * from this call on they are its own. Without the flag, or without such an owner, it begins without
+ * values. It never has the locks, sections and references of a dead owner.
+ *
+ * A name ends when another owner takes the slot. Processes that join, by whatever call, spare the
+ * slots of other names while the table has free slots; but they take them before the table grows.
  *
  * Return 0, also if this process has this name already by this handle; or
  *	-EINVAL	a NULL, an empty name, or flags that are not known

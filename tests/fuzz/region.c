@@ -683,6 +683,8 @@ static void use_owners(struct percpu_region *r, const struct input *in)
 	must(percpu_owners_list(o, list, 2) <= PERCPU_OWNERS_MAX, "more owners than slots");
 	if ((in->actions & 1) == 0)
 		refused += percpu_owners_join(o) != 0;
+	else if ((in->actions & 8) != 0)
+		refused += percpu_owners_join_as(o, "fuzz", PERCPU_OWNERS_RESUME) != 0;
 	for (unsigned i = 0; i < 2; i++)
 		use_owned(o, in, owned_keys[i]);
 	refused += percpu_owners_alive(o, percpu_owners_self(o)) == 0;

@@ -1229,6 +1229,15 @@ static int series_started(int64_t n)
 	return e == -ENOENT ? 0 : e;
 }
 
+static int name_of_owner(int64_t n)
+{
+	int e = percpu_segment_join(segment, text_of(n, ""), 0);
+
+	if (e == 0)
+		percpu_owners_leave(segment->owners);
+	return e;
+}
+
 static int declare_fields(const char *metric, const char *const *names, size_t n)
 {
 	struct percpu_metric_fields f = { sizeof(f), "field", names, n };
@@ -1673,6 +1682,9 @@ static const struct bound bounds[] = {
 	  AROUND((INT64_C(1) << 40) - 2, 0, 0, -ERANGE) },
 	{ "xio.h", "-ERANGE a page of the list is beyond the first 2^40 - 1", xio_page, "page",
 	  AROUND((INT64_C(1) << 40) - 2, 0, 0, -ERANGE) },
+
+	{ "owner.h", "-ENAMETOOLONG the name has more than 63 bytes", name_of_owner, "bytes",
+	  AROUND(63, 0, 0, -ENAMETOOLONG) },
 
 	{ "segment.h", "-ENAMETOOLONG such a name of more than 200 characters", name_of_segment,
 	  "characters", AROUND(200, 0, 0, -ENAMETOOLONG) },

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <percpu/grace.h>
@@ -34,6 +35,12 @@ static int join_and_leave(void)
 		assert_int_not_equal(id, 0);
 		assert_int_equal(percpu_owners_alive(o, id), 1);
 		assert_int_equal(percpu_owners_list(o, rows, ROWS), 1);
+		percpu_owners_leave(o);
+	}
+	for (int i = 0; i < 2 && e == 0; i++) { /* the second time it resumes */
+		e = percpu_owners_join_as(o, "swept", PERCPU_OWNERS_RESUME);
+		assert_true(e != 0 || percpu_owners_list(o, rows, ROWS) == 1);
+		assert_true(e != 0 || strcmp(rows[0].name, "swept") == 0);
 		percpu_owners_leave(o);
 	}
 	(void)fault_clear();

@@ -53,6 +53,8 @@ static int create(void)
 	if (e == 0)
 		e = kept_declare(s, &m);
 	if (e == 0)
+		e = percpu_segment_join(s, "swept", PERCPU_OWNERS_RESUME);
+	if (e == 0)
 		e = kept_count(&m);
 	(void)fault_clear();
 	declare_again(s, e);
