@@ -1231,11 +1231,8 @@ static int series_started(int64_t n)
 
 static int name_of_owner(int64_t n)
 {
-	int e = percpu_segment_join(segment, text_of(n, ""), 0);
-
-	if (e == 0)
-		percpu_owners_leave(segment->owners);
-	return e;
+	percpu_owners_leave(segment->owners); /* another row has joined */
+	return percpu_segment_join(segment, text_of(n, ""), 0);
 }
 
 static int declare_fields(const char *metric, const char *const *names, size_t n)
