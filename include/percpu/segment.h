@@ -288,7 +288,6 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_info(struct percpu_segment *s,
  * name has in owned gauges. So a worker that is started again takes the place of its predecessor.
  *
  * Returns as percpu_owners_join_as(), or
- *	-EROFS	the segment was opened to read
  *	-EBADMSG  the file is damaged, or is a region with something else at root 1
  * percpu_error() says in words why the call failed: with -EEXIST, which process lives under the
  * name.

@@ -28,10 +28,6 @@ static void tell_why(int e, const struct percpu_owner_wish *w, struct percpu_rea
 					"gauge",
 					w->name);
 		break;
-	case -EROFS:
-		(void)percpu_reason_set(why, e, "owner \"%s\": the segment was opened to read",
-					w->name);
-		break;
 	default:
 		(void)percpu_reason_set(why, e, "owner \"%.63s\": %s", w->name, percpu_strerror(e));
 	}
@@ -40,7 +36,7 @@ static void tell_why(int e, const struct percpu_owner_wish *w, struct percpu_rea
 int percpu_segment_join(struct percpu_segment *s, const char *name, unsigned flags)
 {
 	struct percpu_owner_wish w = { .name = name, .resumes = flags & PERCPU_OWNERS_RESUME };
-	struct percpu_owners *o = NULL;
+	struct percpu_owners *o;
 	struct percpu_reason why;
 	int e = 0;
 
@@ -51,10 +47,7 @@ int percpu_segment_join(struct percpu_segment *s, const char *name, unsigned fla
 		return percpu_error_keep(percpu_reason_set(&why, -EINVAL, "flags %#x are not known",
 							   flags & ~PERCPU_OWNERS_RESUME),
 					 &why);
-	if (s->region->writable)
-		o = percpu_segment_owners(s, &e);
-	else
-		e = -EROFS;
+	o = percpu_segment_owners(s, &e);
 	if (o != NULL)
 		e = percpu_owner_join_as(o, &w);
 	if (e == 0)

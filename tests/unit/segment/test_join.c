@@ -177,7 +177,6 @@ static void refused(int got, int expected, const char *sentence)
 
 static void failures_are_told(void **state)
 {
-	struct percpu_segment *read_only = NULL;
 	char sentence[200];
 	pid_t pid;
 
@@ -190,10 +189,6 @@ static void failures_are_told(void **state)
 	refused(percpu_segment_join(s, LONGEST "4", 0), -ENAMETOOLONG,
 		"the name of an owner has more than 63 bytes");
 	refused(percpu_segment_join(s, "a\xff", 0), -EILSEQ, "owner \"a?\": a text is not UTF-8");
-	assert_int_equal(percpu_segment_open(path, 0, NULL, &read_only), 0);
-	refused(percpu_segment_join(read_only, "a", 0), -EROFS,
-		"owner \"a\": the segment was opened to read");
-	percpu_segment_close(read_only);
 	pid = begin_work("a");
 	snprintf(sentence, sizeof(sentence),
 		 "owner \"a\": process %d has this name, and lives: join without "
