@@ -243,9 +243,7 @@ void good_make(void)
 
 	good_file = memfd_create("fuzz", MFD_CLOEXEC);
 	o.cpus = percpu_status()->possible_cpus > CPUS ? 0 : CPUS;
-	must(percpu_segment_open_fd(good_file, PERCPU_SEGMENT_CREATE, &o,
-				    &s) == 0,
-	     "a good file");
+	must(percpu_segment_open_fd(good_file, PERCPU_SEGMENT_CREATE, &o, &s) == 0, "a good file");
 	for (unsigned i = 0; i < MOST_SERIES || s->seen <= PERCPU_SEGMENT_BLOCK; i++)
 		must(count_in(s, i) == 0 || !percpu_pair_is_atomic(), percpu_error());
 	count_in_family(s);

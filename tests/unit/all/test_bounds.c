@@ -1132,6 +1132,18 @@ static const char *new_name(const char *end)
 	return name;
 }
 
+static int name_of_program(int64_t n)
+{
+	const struct percpu_segment_options o = { .size = sizeof(o), .program = text_of(n, "") };
+	struct percpu_segment *s = NULL;
+	const char *const path = test_path("of-program");
+	int e = percpu_segment_open(path, PERCPU_SEGMENT_CREATE, &o, &s);
+
+	percpu_segment_close(s);
+	(void)unlink(path);
+	return e;
+}
+
 static int name_of_segment(int64_t n)
 {
 	struct percpu_segment *s;
@@ -1683,6 +1695,13 @@ static const struct bound bounds[] = {
 	{ "owner.h", "-ENAMETOOLONG the name has more than 63 bytes", name_of_owner, "bytes",
 	  AROUND(63, 0, 0, -ENAMETOOLONG) },
 
+	{ "segment.h", "UTF-8, 1 to 40 bytes", name_of_program, "bytes", AROUND(1, -EINVAL, 0, 0) },
+	{ "segment.h", "UTF-8, 1 to 40 bytes", name_of_program, "bytes",
+	  AROUND(40, 0, 0, -ENAMETOOLONG) },
+	{ "segment.h", "or a name of a program of more than 40 bytes", name_of_program, "bytes",
+	  AROUND(40, 0, 0, -ENAMETOOLONG) },
+	{ "segment.h", "#define PERCPU_SEGMENT_PROGRAM", name_of_program, "bytes",
+	  AROUND(40, 0, 0, -ENAMETOOLONG) },
 	{ "segment.h", "-ENAMETOOLONG such a name of more than 200 characters", name_of_segment,
 	  "characters", AROUND(200, 0, 0, -ENAMETOOLONG) },
 	{ "segment.h", "UTF-8, 1 to 255 bytes", metric_name, "bytes",
