@@ -56,20 +56,40 @@ static uint64_t hash_series(const struct percpu_reader_series *s)
 
 /* Values. */
 
+/* A reader has checked the bounds, also of a damaged file. */
+static const char *check_bounds(const struct percpu_histogram_snapshot *h)
+{
+	if (h->schema != PERCPU_HISTOGRAM_OWN_BOUNDS || h->n == 0 ||
+	    h->n > PERCPU_HISTOGRAM_MAX_BOUNDS + 1)
+		return "bounds that are too many";
+	for (uint32_t i = 0; i < h->n - 1; i++)
+		if (!isfinite(h->bounds[i]) || (i > 0 && !(h->bounds[i] > h->bounds[i - 1])))
+			return "bounds that do not rise";
+	return NULL;
+}
+
 /* Counts of a damaged file may have any size, so their sums may wrap. */
 static const char *check_histogram(const struct percpu_histogram_snapshot *h, bool damaged)
 {
+	const char *wrong = h->bounds != NULL ? check_bounds(h) : NULL;
 	uint64_t sum = 0, below = 0, more;
 
-	for (uint32_t i = 0; i < h->n; i++)
+	for (uint32_t i = 0; i < h->n && wrong == NULL; i++)
 		sum += h->bucket[i].count;
+	if (wrong != NULL)
+		return wrong;
 	if (sum != h->count)
 		return "a count that is not the sum of the buckets";
 	if (!isfinite(h->sum))
 		return "a sum that is no number";
 	if (percpu_histogram_count_below(h, INFINITY, NULL) != h->count)
 		return "a last bucket that is not the count";
-	for (int k = h->low; k <= h->high && !damaged; k++, below = more) {
+	for (uint32_t i = 0; h->bounds != NULL && i < h->n - 1 && !damaged; i++, below = more) {
+		more = percpu_histogram_count_below(h, h->bounds[i], NULL);
+		if (more != below + h->bucket[i].count)
+			return "a bound that does not tell its bucket";
+	}
+	for (int k = h->low; h->bounds == NULL && k <= h->high && !damaged; k++, below = more) {
 		more = percpu_histogram_count_below(h, ldexp(1, k), NULL);
 		if (more < below || more > h->count)
 			return "buckets that are not cumulative";

@@ -36,9 +36,9 @@ PERCPU_BEGIN_DECLS
  * d is as for percpu_segment_declare(), of any kind but an info or statistics; d->ret is not used.
  * Its metric has at least one label name, and label_values is NULL.
  *
- * The family has the help text; its series have none. percpu_segment_close() frees the family. A
- * process that declares the family again gets the same one. percpu_error() says in words why a call
- * failed.
+ * The family has the help text; its series have none. It copies the options of its histograms, and
+ * their own bounds. percpu_segment_close() frees the family. A process that declares the family again
+ * gets the same one. percpu_error() says in words why a call failed.
  *
  * If no process has a family of the segment open, the call frees the memory of removed series. From
  * then on, until the process closes the segment, calls exec, or ends, no process does: this process

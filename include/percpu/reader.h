@@ -190,7 +190,8 @@ struct percpu_reader_series {
 	uint32_t labels;	   /* number of label_names, and of label_values */
 	uint32_t n;		   /* number of values: 1; of statistics, one for each field */
 	uint32_t kind;		   /* enum percpu_metric_kind */
-	uint32_t flags;		   /* flags of extrema; the rule of an owned gauge */
+	uint32_t flags;		   /* flags of extrema; PERCPU_HISTOGRAM_SUMMARY of a summary;
+				      the rule of an owned gauge */
 	uint32_t cap;		   /* cap of its family (family.h); 0: it has no family */
 	uint32_t removed;	   /* of its family: removed series that still take space */
 	uint64_t since;		   /* when its counts began, as in struct percpu_reader_info */
@@ -271,11 +272,15 @@ enum percpu_print_format {
 };
 
 /**
- * Print the values of the picture that are there. Buckets of histograms end at powers of two. A
- * counter percpu_family_overflows_total says how often calls got the overflow of each family. Numbers
- * are the same in all locales.
+ * Print the values of the picture that are there. Buckets of histograms end at own bounds, or else
+ * at powers of two. A summary has no buckets; but if other series of its name have, it has one for
+ * all values. A counter percpu_family_overflows_total says how often calls got the overflow of each
+ * family. Numbers, and bounds as texts, are the same in all locales, and read as the same doubles.
  *
- * Returns 0, -EINVAL (a NULL, no picture, or no such format), or -EIO if the stream has an error.
+ * Returns 0, or
+ *	-EINVAL	a NULL, no picture, or no such format
+ *	-EIO	the stream has an error
+ *	-ENOMEM	there is no memory for a histogram. The series before it were printed
  *
  * Context: any thread that may use the stream; not a signal handler.
  */

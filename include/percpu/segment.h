@@ -211,11 +211,11 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  * values where they differ.
  *
  * What an exposition format can carry is accepted. percpu_metric_advice() says what naming guides
- * would say. No label is named __name__; none of a histogram is named le, and none of extrema
- * extreme. The amounts that are added to a counter of a segment are not negative: readers take a
- * counter that fell for one that began anew. Exposition formats have series with names of their own: NAME_total of a counter or
- * statistics, NAME_bucket, NAME_count and NAME_sum of a histogram, NAME_info of an info. No two
- * metrics of a segment have series of one name.
+ * would say. No label is named __name__; none of a histogram is named le, none of a summary
+ * quantile, and none of extrema extreme. The amounts that are added to a counter of a segment are
+ * not negative: readers take a counter that fell for one that began anew. Exposition formats have
+ * series with names of their own: NAME_total of a counter or statistics, NAME_bucket, NAME_count and
+ * NAME_sum of a histogram, NAME_info of an info. No two metrics of a segment have series of one name.
  *
  * Return 0, or
  *	-EINVAL	a NULL; a name, label or field that is empty, is there twice, or is named as
@@ -251,7 +251,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_fgauge(struct percpu_segment *s,
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_latest(struct percpu_segment *s,
 						       const struct percpu_metric *m,
 						       struct percpu_latest **ret);
-/** o may be NULL for all defaults. It must be for one histogram. */
+/** o may be NULL for all defaults. It must be for one histogram. Own bounds are copied into the
+ *  file. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_histogram(struct percpu_segment *s,
 							  const struct percpu_metric *m,
 							  const struct percpu_histogram_options *o,

@@ -256,7 +256,7 @@ int percpu_segment_declare_metric(struct percpu_segment *s, const struct percpu_
 		return percpu_reason_set(why, -ENOMEM, "no memory for a metric");
 	e = percpu_metric_read(m, p.fields, kind, asked, why);
 	if (e == 0 && m != NULL)
-		e = percpu_parameters_check(m->name, kind, &p, why);
+		e = percpu_parameters_check(m->name, asked, &p, why);
 	if (e == 0 && m != NULL && (ret == NULL) != percpu_kind_of(kind)->has_no_value)
 		e = percpu_reason_set(why, -EINVAL, "%s: %s", m->name,
 				      ret == NULL ? "there is no place for the handle" :

@@ -17,6 +17,7 @@ struct percpu_family {
 	struct percpu_segment_record *record; /* in the file */
 	struct percpu_record_copy asked;
 	struct percpu_histogram_options histogram;
+	double *bounds; /* own bounds of the options, or NULL */
 	struct percpu_parameters parameters;
 	void *overflow;			   /* the handle of the overflow */
 	uint64_t overflow_at;		   /* the place of its record */
@@ -61,6 +62,7 @@ static int check_declaration(const struct percpu_declaration *d, struct percpu_r
 static void free_family(struct percpu_family *f)
 {
 	percpu_family_table_free(&f->series);
+	free(f->bounds);
 	free(f);
 }
 
@@ -87,7 +89,9 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	};
 	e = percpu_metric_read(&m, NULL, d->kind, &f->asked, why);
 	if (e == 0)
-		e = percpu_parameters_check(m.name, d->kind, &f->parameters, why);
+		e = percpu_parameters_check(m.name, &f->asked, &f->parameters, why);
+	if (e == 0)
+		e = percpu_bounds_keep(&f->histogram, &f->bounds, why);
 	if (e == 0)
 		percpu_record_make_family(&f->asked, d->cap);
 	return e;

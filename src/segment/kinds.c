@@ -55,9 +55,10 @@ struct percpu_cells percpu_cells_at(const void *cell, size_t offset, size_t byte
 	};
 }
 
-int percpu_parameters_check(const char *name, unsigned kind, const struct percpu_parameters *p,
-			    struct percpu_reason *why)
+int percpu_parameters_check(const char *name, const struct percpu_record_copy *asked,
+			    const struct percpu_parameters *p, struct percpu_reason *why)
 {
+	const unsigned kind = asked->head.kind;
 	const struct percpu_kind_row *k = percpu_kind_of(kind);
 
 	if (p->histogram != NULL && kind != PERCPU_METRIC_HISTOGRAM)
@@ -68,7 +69,7 @@ int percpu_parameters_check(const char *name, unsigned kind, const struct percpu
 	if ((p->flags & ~k->flags) != 0)
 		return percpu_reason_set(why, -EINVAL, "%s: flags %#x are not known of %s", name,
 					 p->flags & ~k->flags, k->name);
-	return k->check != NULL ? k->check(name, p, why) : 0;
+	return k->check != NULL ? k->check(name, asked, p, why) : 0;
 }
 
 bool percpu_parameters_differ(struct percpu_segment *s, unsigned kind, uint64_t key,
@@ -82,7 +83,9 @@ bool percpu_parameters_differ(struct percpu_segment *s, unsigned kind, uint64_t 
 	if (k->describe == NULL || k->attach(s, key, fields, &handle) != 0)
 		return false;
 	k->describe(handle, has);
-	percpu_kind_detach(kind, handle);
 	k->describe_asked(p, wants);
+	if (k->describe_both != NULL && strcmp(has->text, wants->text) == 0)
+		k->describe_both(handle, p, has, wants);
+	percpu_kind_detach(kind, handle);
 	return strcmp(has->text, wants->text) != 0;
 }

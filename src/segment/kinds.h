@@ -11,6 +11,8 @@
 #include "../memory/memory.h"
 #include "complaint.h"
 
+struct percpu_record_copy;
+
 /** Parameters of an object. Only the fields are also in its record. */
 struct percpu_parameters {
 	const struct percpu_histogram_options *histogram;
@@ -61,10 +63,10 @@ struct percpu_kind_row {
 	bool has_fields;	   /* percpu_parameters.fields is for this kind */
 	bool has_no_value;	   /* ret is NULL, and there is no handle */
 
-	/** Check parameters that the flags and the fields do not say all of. NULL: there are none.
-	 *  Returns 0, or -errno and why. */
-	int (*check)(const char *name, const struct percpu_parameters *p,
-		     struct percpu_reason *why);
+	/** Check parameters that the flags and the fields do not say all of, for the metric of that
+	 *  name and record. NULL: there are none. Returns 0, or -errno and why. */
+	int (*check)(const char *name, const struct percpu_record_copy *asked,
+		     const struct percpu_parameters *p, struct percpu_reason *why);
 
 	/** Find or create the object at the anchor. Returns 0 or -errno. */
 	int (*open)(struct percpu_segment *s, struct percpu_anchor *at,
@@ -84,7 +86,8 @@ struct percpu_kind_row {
 	 *  object's alone. Returns 0 or -errno. */
 	int (*clear)(void *handle);
 
-	/** Return the flags, or the rule, that the object was created with. NULL: 0. */
+	/** Return the flags, or the rule, that the object was created with. NULL: 0. Those of a
+	 *  histogram are in its options. */
 	unsigned (*read_flags)(const void *handle);
 
 	/** Write what the object was created with. NULL: all objects of this kind are the same. */
@@ -92,6 +95,11 @@ struct percpu_kind_row {
 
 	/** Write the same of an object that is asked for. */
 	void (*describe_asked)(const struct percpu_parameters *p, struct percpu_words *out);
+
+	/** Write what differs between both, of which these functions have written the same words.
+	 *  Leave the words if nothing does. NULL: the words say all. */
+	void (*describe_both)(const void *handle, const struct percpu_parameters *p,
+			      struct percpu_words *has, struct percpu_words *wants);
 
 	/** Return which cells of the object a reader reads. NULL: none. */
 	struct percpu_cells (*find_cells)(const void *handle);
@@ -129,14 +137,33 @@ void percpu_kind_detach(unsigned kind, void *handle);
 struct percpu_cells percpu_cells_at(const void *cell, size_t offset, size_t bytes,
 				    enum percpu_gather gather);
 
-/** Check that a metric of that kind can have these parameters. Returns 0, or -errno and why. */
-int percpu_parameters_check(const char *name, unsigned kind, const struct percpu_parameters *p,
-			    struct percpu_reason *why);
+/** Check that the metric of that name and record can have these parameters. Returns 0, or -errno and
+ *  why. */
+int percpu_parameters_check(const char *name, const struct percpu_record_copy *asked,
+			    const struct percpu_parameters *p, struct percpu_reason *why);
 
 /** Write what the object with this key was created with, and what the parameters ask for. Returns
  *  whether they differ in words. */
 bool percpu_parameters_differ(struct percpu_segment *s, unsigned kind, uint64_t key,
 			      const struct percpu_parameters *p, struct percpu_words *has,
 			      struct percpu_words *wants);
+
+/* kinds_bounds.c: own bounds of histograms */
+
+/** Write why these are no options of a histogram, which reading them has told by e. Returns e. */
+int percpu_bounds_complain(const char *name, const struct percpu_histogram_options *asked, int e,
+			   struct percpu_reason *why);
+
+/** Check that a summary may have the labels of the record. Returns 0, or -errno and why. */
+int percpu_bounds_check_labels(const struct percpu_record_copy *asked, struct percpu_reason *why);
+
+/** Copy the own bounds of checked options, if there are any, and let the options point to the copy.
+ *  The caller frees *ret. Returns 0, or -ENOMEM and why. */
+int percpu_bounds_keep(struct percpu_histogram_options *o, double **ret, struct percpu_reason *why);
+
+/** Write which bound is the first that differs between two histograms with as many own bounds. */
+void percpu_bounds_describe(const struct percpu_histogram *has,
+			    const struct percpu_histogram *wants, struct percpu_words *ret_has,
+			    struct percpu_words *ret_wants);
 
 #endif

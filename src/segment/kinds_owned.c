@@ -7,9 +7,10 @@
 
 #include "segment.h"
 
-static int rule_check(const char *name, const struct percpu_parameters *p,
-		      struct percpu_reason *why)
+static int rule_check(const char *name, const struct percpu_record_copy *asked,
+		      const struct percpu_parameters *p, struct percpu_reason *why)
 {
+	(void)asked;
 	return p->flags <= PERCPU_OWNED_RECENT ?
 		       0 :
 		       percpu_reason_set(why, -EINVAL, "%s: %u is no rule of an owned gauge", name,

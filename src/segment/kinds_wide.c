@@ -10,21 +10,23 @@
 
 /* Histograms. */
 
-static int histogram_check(const char *name, const struct percpu_parameters *p,
-			   struct percpu_reason *why)
+static bool is_summary(const struct percpu_histogram *h)
+{
+	return h->schema == PERCPU_HISTOGRAM_OWN_BOUNDS && h->bounds_n == 0;
+}
+
+static int histogram_check(const char *name, const struct percpu_record_copy *asked,
+			   const struct percpu_parameters *p, struct percpu_reason *why)
 {
 	struct percpu_histogram h;
 	int e = percpu_histogram_read_options(p->histogram, &h);
 
 	if (e != 0)
-		return percpu_reason_set(why, e, "%s: its options are none of a histogram", name);
+		return percpu_bounds_complain(name, p->histogram, e, why);
 	if (h.n != 1)
 		return percpu_reason_set(why, -EINVAL, "%s: a metric is one histogram, not %zu",
 					 name, h.n);
-	if (h.schema == PERCPU_HISTOGRAM_OWN_BOUNDS)
-		return percpu_reason_set(why, -EINVAL, "%s: own bounds are not for metrics yet",
-					 name);
-	return 0;
+	return is_summary(&h) ? percpu_bounds_check_labels(asked, why) : 0;
 }
 
 static int histogram_open(struct percpu_segment *s, struct percpu_anchor *at,
@@ -61,7 +63,9 @@ static void histogram_describe(const void *handle, struct percpu_words *out)
 
 	if (h->ticks != 0)
 		snprintf(unit, sizeof(unit), "%" PRIu64 " ticks per unit", h->ticks);
-	if (h->schema == PERCPU_HISTOGRAM_OWN_BOUNDS)
+	if (is_summary(h))
+		snprintf(out->text, sizeof(out->text), "a summary of %s", unit);
+	else if (h->schema == PERCPU_HISTOGRAM_OWN_BOUNDS)
 		snprintf(out->text, sizeof(out->text), "a histogram of %s with %zu own bounds",
 			 unit, h->bounds_n);
 	else
@@ -76,6 +80,20 @@ static void histogram_describe_asked(const struct percpu_parameters *p, struct p
 
 	(void)percpu_histogram_read_options(p->histogram, &h);
 	histogram_describe(&h, out);
+}
+
+static void histogram_describe_both(const void *handle, const struct percpu_parameters *p,
+				    struct percpu_words *has, struct percpu_words *wants)
+{
+	struct percpu_histogram h = { .n = 0 };
+
+	(void)percpu_histogram_read_options(p->histogram, &h);
+	percpu_bounds_describe(handle, &h, has, wants);
+}
+
+static unsigned histogram_flags(const void *handle)
+{
+	return is_summary(handle) ? PERCPU_HISTOGRAM_SUMMARY : 0;
 }
 
 static struct percpu_cells histogram_find(const void *handle)
@@ -100,8 +118,10 @@ const struct percpu_kind_row percpu_kind_histogram = {
 	.attach = histogram_attach,
 	.detach = histogram_detach,
 	.reset = histogram_reset,
+	.read_flags = histogram_flags,
 	.describe = histogram_describe,
 	.describe_asked = histogram_describe_asked,
+	.describe_both = histogram_describe_both,
 	.find_cells = histogram_find,
 };
 

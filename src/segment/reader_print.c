@@ -4,7 +4,6 @@
  * labels and a number.
  */
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,8 @@
 struct printing {
 	FILE *to;
 	bool json;
+	bool is_summary;  /* of histograms: all series of this name are summaries */
+	const char *name; /* of the series that are being printed */
 	const char *last; /* the name whose type was printed last */
 	size_t samples;
 	struct percpu_reader_series s;
@@ -67,7 +68,8 @@ static void put_name(const struct printing *p, const char *name, const char *suf
 
 static const char *type_of(const struct printing *p)
 {
-	return p->s.kind == PERCPU_METRIC_HISTOGRAM			? "histogram" :
+	return p->s.kind == PERCPU_METRIC_HISTOGRAM && p->is_summary	? "summary" :
+	       p->s.kind == PERCPU_METRIC_HISTOGRAM			? "histogram" :
 	       strcmp(percpu_kind_of(p->s.kind)->ending, "_total") == 0 ? "counter" :
 									  "gauge";
 }
@@ -138,78 +140,63 @@ static void put_sample(struct printing *p, const char *suffix, const char *label
 	p->samples++;
 }
 
-/* Numbers as text. */
-struct number {
-	char text[32];
-};
-
-static struct number whole_number(uint64_t n)
+static struct percpu_number whole_number(uint64_t n)
 {
-	struct number t;
+	struct percpu_number t;
 
 	snprintf(t.text, sizeof(t.text), "%" PRIu64, n);
 	return t;
 }
 
-/* Write v with a point, whatever the program's locale has in its place. */
-static void write_double(double v, struct number *out)
+/* Print how many observations are not above the bound. */
+static void put_bucket(struct printing *p, double bound, uint64_t count)
 {
-	const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	const locale_t before = uselocale(c);
-
-	snprintf(out->text, sizeof(out->text), "%.17g", v);
-	(void)uselocale(before);
-	if (c != (locale_t)0)
-		freelocale(c);
+	put_sample(p, "_bucket", "le", percpu_number_of(bound).text, whole_number(count).text);
 }
 
-/* Return a number that reads as v again, or Prometheus's words for infinities and NaN. */
-static struct number decimal_number(double v)
-{
-	struct number t;
-
-	if (isfinite(v))
-		write_double(v, &t);
-	else
-		strcpy(t.text, isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf");
-	return t;
-}
-
-/* Print a histogram. Its buckets end at powers of two: counts below these are exact. */
+/* Print a histogram. Without own bounds, its buckets end at powers of two: counts below these are
+ * exact. A summary has no buckets. */
 static void put_histogram(struct printing *p, const struct percpu_histogram_snapshot *h)
 {
-	for (int k = h->low; k <= h->high + 1; k++)
-		put_sample(p, "_bucket", "le",
-			   decimal_number(k > h->high ? INFINITY : ldexp(1, k)).text,
-			   whole_number(k > h->high ?
-						h->count :
-						percpu_histogram_count_below(h, ldexp(1, k), NULL))
-				   .text);
-	put_sample(p, "_sum", "", "", decimal_number(h->sum).text);
+	uint64_t count = 0;
+
+	for (uint32_t b = 0; h->bounds != NULL && b < h->n - 1; b++) {
+		count += h->bucket[b].count;
+		put_bucket(p, h->bounds[b], count);
+	}
+	for (int k = h->low; h->bounds == NULL && k <= h->high; k++)
+		put_bucket(p, ldexp(1, k), percpu_histogram_count_below(h, ldexp(1, k), NULL));
+	if (!p->is_summary)
+		put_bucket(p, INFINITY, h->count);
+	put_sample(p, "_sum", "", "", percpu_number_of(h->sum).text);
 	put_sample(p, "_count", "", "", whole_number(h->count).text);
 }
 
-/* Print the values of series i. Leave out those that it does not have. */
-static void put_values(struct printing *p, const struct percpu_reader *r, size_t i)
+/* Print the values of series i. Leave out those that it does not have. Returns 0 or -ENOMEM. */
+static int put_values(struct printing *p, const struct percpu_reader *r, size_t i)
 {
 	uint64_t counts[PERCPU_STATS_MAX_COMMIT];
 	struct percpu_histogram_snapshot *h;
 	double v, max;
+	int e = 0;
 
 	if (percpu_reader_counter(r, i, counts) == 0)
 		put_sample(p, "", "", "", whole_number(counts[0]).text);
 	else if (percpu_reader_number(r, i, &v) == 0)
-		put_sample(p, "", "", "", decimal_number(v).text);
+		put_sample(p, "", "", "", percpu_number_of(v).text);
 	else if (percpu_reader_extrema(r, i, &v, &max) == 0) {
-		put_sample(p, "", "extreme", "min", decimal_number(v).text);
-		put_sample(p, "", "extreme", "max", decimal_number(max).text);
+		put_sample(p, "", "extreme", "min", percpu_number_of(v).text);
+		put_sample(p, "", "extreme", "max", percpu_number_of(max).text);
 	} else if (percpu_reader_stats(r, i, counts, p->s.n) == 0)
 		for (uint32_t k = 0; k < p->s.n; k++)
 			put_sample(p, "", p->s.field, p->s.fields[k], whole_number(counts[k]).text);
-	else if (percpu_reader_histogram(r, i, &h) == 0) {
+	else
+		e = percpu_reader_histogram(r, i, &h);
+	if (p->s.kind == PERCPU_METRIC_HISTOGRAM && e == 0) {
 		put_histogram(p, h);
 		percpu_histogram_snapshot_destroy(h);
 	}
+	return e == -ENOMEM ? e : 0;
 }
 
 /* Print how often families had no room for a series, or refused a value. All series of a family say
@@ -239,16 +226,37 @@ static void put_families(struct printing *p, const struct percpu_reader *r)
 	}
 }
 
+/* Begin the series of a name, of which series i is the first. Some may be summaries, and others
+ * histograms: then all are printed as histograms. */
+static void begin_name(struct printing *p, const struct percpu_reader *r, size_t i)
+{
+	struct percpu_reader_series s = p->s;
+
+	p->name = s.name;
+	do
+		p->is_summary = s.flags == PERCPU_HISTOGRAM_SUMMARY;
+	while (p->is_summary && percpu_reader_series(r, ++i, &s) == 0 &&
+	       strcmp(s.name, p->name) == 0);
+}
+
 int percpu_reader_print(const struct percpu_reader *r, FILE *to, enum percpu_print_format format)
 {
-	struct printing p = { .to = to, .json = format == PERCPU_PRINT_JSON, .last = "" };
+	struct printing p = {
+		.to = to, .json = format == PERCPU_PRINT_JSON, .name = "", .last = ""
+	};
+	int e = 0;
 
 	if (r == NULL || to == NULL || !r->valid || format > PERCPU_PRINT_JSON)
 		return -EINVAL;
 	if (p.json)
 		fputs("[\n", to);
-	for (size_t i = 0; percpu_reader_series(r, i, &p.s) == 0; i++)
-		put_values(&p, r, i);
+	for (size_t i = 0; e == 0 && percpu_reader_series(r, i, &p.s) == 0; i++) {
+		if (strcmp(p.name, p.s.name) != 0)
+			begin_name(&p, r, i);
+		e = put_values(&p, r, i);
+	}
+	if (e != 0)
+		return e;
 	put_families(&p, r);
 	if (p.json)
 		fputs("\n]\n", to);

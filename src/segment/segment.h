@@ -107,6 +107,17 @@ int percpu_metric_check_label(const struct percpu_metric *m, unsigned kind, cons
 int percpu_metric_check_text(const char *name, const char *text, size_t most, const char *what,
 			     const char *which, struct percpu_reason *why);
 
+/* number.c */
+
+/** A number as text. */
+struct percpu_number {
+	char text[32];
+};
+
+/** Return v with as few digits as read as v again, 15 or more if need be, and a point in all
+ *  locales; or Prometheus's words for infinities and NaN. */
+struct percpu_number percpu_number_of(double v);
+
 /* fields.c: the fields of statistics */
 
 /** Check the names of the fields and of their label. Returns 0, or -errno and why. */

@@ -103,7 +103,7 @@ static void install_handler(void)
 	uint32_t certain;
 	const int cpus = percpu_possible_cpus(&certain);
 
-	null_end = (uintptr_t)(cpus > 0 ? cpus : 1) * PERCPU_STRIDE;
+	null_end = (2 * (uintptr_t)(cpus > 0 ? cpus : 1) + 1) * PERCPU_STRIDE;
 	sigaction(SIGSEGV, NULL, &handled_before);
 	if (handled_before.sa_handler == SIG_IGN)
 		return;

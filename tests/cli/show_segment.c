@@ -138,6 +138,29 @@ static void observe(void)
 	}
 }
 
+/* A histogram with own bounds that has a value in each bucket, and a summary of the same values. */
+static void observe_own_bounds(void)
+{
+	static const double bounds[] = { -1.5, 0.005, 0.1, 1.0 / 3, 2.5 };
+	static const double v[] = { -1.5, 0x1p-8, 0.0625, 0.25, 2.5, 5 };
+	const struct percpu_histogram_options own = { .size = sizeof(own),
+						      .bounds = bounds,
+						      .bounds_n = 5 },
+					      summary = { .size = sizeof(summary),
+							  .flags = PERCPU_HISTOGRAM_SUMMARY };
+	struct percpu_histogram *h[2];
+
+	must(percpu_segment_histogram(segment, metric("drift_seconds", "seconds", "x"), &own,
+				      &h[0]),
+	     "own bounds");
+	must(percpu_segment_histogram(segment, metric("read_bytes", "bytes", "x"), &summary, &h[1]),
+	     "summary");
+	for (int i = 0; i < 6; i++) {
+		percpu_histogram_record(h[0], v[i]);
+		percpu_histogram_record(h[1], v[i]);
+	}
+}
+
 /* Ask for three series of a family that has room for one. */
 static void overflow(void)
 {
@@ -170,6 +193,7 @@ int main(int argc, char **argv)
 	set();
 	observe();
 	observe_beyond();
+	observe_own_bounds();
 	overflow();
 	puts("ready");
 	fflush(stdout);

@@ -20,6 +20,8 @@ SHOW, SEGMENT = map(os.path.abspath, sys.argv[1:3])
 # The values that show_segment.c stores: name, labels, value. JSON has no infinities.
 QUOTED, CONTROL = '"quoted" \\ and\nnew', "tab\t, \x01, \xfc"
 WAITS = {"x": [0.25, 0.5, 0.75], "y": [0.5, 1, 1.5], "empty": [], "beyond": [0.5, 1024, 2048]}
+OWN = [-1.5, 0.005, 0.1, 1 / 3, 2.5]  # bounds
+IN_OWN = [-1.5, 2**-8, 0.0625, 0.25, 2.5, 5]
 SINGLE = [
     ("a_total", {"label": ""}, 1),
     ("a_total", {"label": QUOTED}, 2**60 + 1),
@@ -58,6 +60,15 @@ def waits():
             yield "wait_seconds_bucket", labels, sum(v <= bound for v in values)
         yield "wait_seconds_sum", {"label": label}, sum(values)
         yield "wait_seconds_count", {"label": label}, len(values)
+
+
+def with_own_bounds():
+    """Return the samples of the histogram with own bounds, and of the summary."""
+    for k, text in enumerate([*map(repr_of, OWN), "+Inf"]):
+        yield "drift_seconds_bucket", {"label": "x", "le": text}, k + 1
+    for name in "drift_seconds", "read_bytes":
+        yield name + "_sum", {"label": "x"}, sum(IN_OWN)
+        yield name + "_count", {"label": "x"}, len(IN_OWN)
 
 
 def repr_of(v):
@@ -134,11 +145,20 @@ def samples_of(text):
 def the_text_has_all_values(directory):
     with segment(directory) as path:
         text = show(path)
-    same_samples(samples_of(text), [*SINGLE, *waits()])
+    want = [*SINGLE, *waits(), *with_own_bounds()]
+    same_samples(samples_of(text), want)
+    bounds = re.findall(r'drift_seconds_bucket.*le="([^"]*)"', text)
+    equal([float(b) for b in bounds], [*OWN, float("inf")])
+    assert "0.1" in bounds, bounds
     types = dict(re.findall(r"# TYPE (\w+) (\w+)\n", text))
     names = {name for name, _, _ in SINGLE}
     want = {name: "counter" if name in COUNTERS else "gauge" for name in names}
-    equal(types, want | {"wait_seconds": "histogram"})
+    types_of_histograms = {
+        "wait_seconds": "histogram",
+        "drift_seconds": "histogram",
+        "read_bytes": "summary",
+    }
+    equal(types, want | types_of_histograms)
     helps = dict(re.findall(r"# HELP (\w+) (.*)\n", text))
     equal(set(helps), set(types))
     equal(helps.pop("percpu_family_overflows_total"), "How often a call got the overflow.")
@@ -149,8 +169,9 @@ def the_json_has_all_values(directory):
     with segment(directory) as path:
         samples = json.loads(show("--json", path), parse_constant=lambda c: 1 / 0)
     got = [(s["name"], s["labels"], s["value"]) for s in samples]
-    same_samples(got, [*SINGLE, *waits()])
+    same_samples(got, [*SINGLE, *waits(), *with_own_bounds()])
     equal({s["name"] for s in samples if s["type"] == "counter"}, COUNTERS)
+    equal({s["type"] for s in samples if s["name"].startswith("read_bytes")}, {"summary"})
 
 
 def what_is_owned_goes(directory):

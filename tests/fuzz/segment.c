@@ -27,6 +27,27 @@
 
 static unsigned refused; /* calls that failed, which may be */
 
+#define BOUNDED 6 /* a metric that is a histogram with own bounds */
+static uint64_t bounded_key;
+
+/* Declare a histogram, and record in it. */
+static int use_histogram(struct percpu_segment *s, const struct percpu_metric *m, bool bounded)
+{
+	static const double bounds[] = { -1, 0, 0.29, 3, 1e9 };
+	const struct percpu_histogram_options own = {
+		.size = sizeof(own), .ticks_per_unit = 100, .bounds = bounds, .bounds_n = 5
+	};
+	struct percpu_histogram *h;
+	int e = percpu_segment_histogram(s, m, bounded ? &own : NULL, &h);
+
+	if (e != 0)
+		return e;
+	check_block(s->region, h->block.base, h->block.size);
+	percpu_histogram_record(h, 2);
+	bounded_key = bounded ? percpu_histogram_key(h) : bounded_key;
+	return 0;
+}
+
 /* Declare metric i, and use it. Returns the declaration's result. */
 static int use_metric(struct percpu_segment *s, unsigned i)
 {
@@ -41,7 +62,6 @@ static int use_metric(struct percpu_segment *s, unsigned i)
 				   .label_names = i % 3 != 0 ? labels : NULL,
 				   .label_values = i % 3 != 0 ? values : NULL,
 				   .labels = i % 3 };
-	struct percpu_histogram *h;
 	struct percpu_owned_gauge *o;
 	struct percpu_extrema *x;
 	struct percpu_counter *c;
@@ -61,11 +81,7 @@ static int use_metric(struct percpu_segment *s, unsigned i)
 		refused += percpu_counter_fetch(c) == 0;
 		break;
 	case 1:
-		e = percpu_segment_histogram(s, &m, NULL, &h);
-		if (e != 0)
-			break;
-		check_block(s->region, h->block.base, h->block.size);
-		percpu_histogram_record(h, 2);
+		e = use_histogram(s, &m, i == BOUNDED);
 		break;
 	case 2:
 		e = percpu_segment_extrema(s, &m, 0, &x);
@@ -95,7 +111,7 @@ static int use_metric(struct percpu_segment *s, unsigned i)
 	return e;
 }
 
-static size_t control, block; /* offsets in the file */
+static size_t control, block, bounded; /* offsets in the file */
 
 /* Find or make a few series of a family, remove some, and find these again. */
 static void use_family(struct percpu_segment *s, uint64_t r)
@@ -157,6 +173,7 @@ static void make_good_file(void)
 	use_family(s, 0);
 	control = offset_of(s, s->control_key);
 	block = offset_of(s, s->block_key[0]);
+	bounded = offset_of(s, bounded_key & PERCPU_KEY_CELL);
 	must(s->region->n == 2, "a chunk for the control, and one for records");
 	size = 3 * (size_t)percpu_chunk_size(PERCPU_STRIDE, s->region->cpus); /* an empty one */
 	must(fstat(file, &st) == 0 && (size_t)st.st_size >= size, "its length");
@@ -184,8 +201,8 @@ static size_t place_in(uint64_t r)
 		return offsetof(struct percpu_header, creation) + words % 40;
 	case 6:
 		return offsetof(struct percpu_header, used) + words % 2048;
-	default:
-		return words;
+	default: /* or the histogram: control, cells and bounds */
+		return r >> 32 & 1 ? bounded + words % (64 + 7 * 16 + 5 * 8) : words;
 	}
 }
 

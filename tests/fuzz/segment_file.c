@@ -22,6 +22,7 @@
 #define CPUS 2 /* or as many as there are */
 #define PAGE 4096
 #define LANE_OF_BIAS (2 * cpus)
+#define OBJECT_BYTES 168 /* of a histogram: control, cells and own bounds */
 
 int good_file;
 size_t good_length;
@@ -87,26 +88,38 @@ static int count_words(struct percpu_segment *s, const struct percpu_metric *m, 
 	return e;
 }
 
+/* Record in a histogram with exponential buckets, with own bounds, or in a summary, by the number of
+ * labels. */
+static int record_in(struct percpu_segment *s, const struct percpu_metric *m)
+{
+	static const double bounds[] = { -0.5, 2.5, 7 };
+	const struct percpu_histogram_options all[] = {
+		{ .size = sizeof(all[0]), .min = 1, .max = 8, .buckets_per_octave = 2 },
+		{ .size = sizeof(all[0]), .bounds = bounds, .bounds_n = 3 },
+		{ .size = sizeof(all[0]), .ticks_per_unit = 10, .flags = PERCPU_HISTOGRAM_SUMMARY },
+	};
+	struct percpu_histogram *h;
+	int e = percpu_segment_histogram(s, m, &all[m->labels % 3], &h);
+
+	if (e == 0)
+		percpu_histogram_record(h, 3);
+	return e;
+}
+
 static int count_objects(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind)
 {
 	static const char *const names[] = { "x", "yy", "z" };
 	static const struct percpu_metric_fields fields = { sizeof(fields), "field", names, 3 };
-	const struct percpu_histogram_options small = {
-		.size = sizeof(small), .min = 1, .max = 8, .buckets_per_octave = 2
-	};
 	const unsigned flags = m->labels % 2;
 	static const uint64_t ones[3] = { 1, 2, 3 };
 	struct percpu_owned_fgauge *fowned;
 	struct percpu_owned_gauge *owned;
-	struct percpu_histogram *histogram;
 	struct percpu_extrema *extrema;
 	struct percpu_stats *stats;
 	int e;
 
 	if (kind == PERCPU_METRIC_HISTOGRAM) {
-		e = percpu_segment_histogram(s, m, &small, &histogram);
-		if (e == 0)
-			percpu_histogram_record(histogram, 3);
+		e = record_in(s, m);
 	} else if (kind == PERCPU_METRIC_EXTREMA) {
 		e = percpu_segment_extrema(s, m, flags ? PERCPU_EXTREMA_DOUBLE : 0, &extrema);
 		if (e == 0)
@@ -335,7 +348,7 @@ size_t good_place(const struct damage *d)
 		     words % (record[i].size - sizeof(struct percpu_segment_record));
 		break;
 	case OBJECT:
-		at = place_of_object(d, LANE_OF_BIAS) + words % 160;
+		at = place_of_object(d, LANE_OF_BIAS) + words % OBJECT_BYTES;
 		break;
 	case CELLS:
 		at = place_of_object(d, d->lane % LANE_OF_BIAS) + words % 512;

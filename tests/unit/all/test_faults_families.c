@@ -23,6 +23,10 @@ static int declare(struct percpu_segment *s, const char *name, unsigned kind,
 		   struct percpu_family **ret)
 {
 	static const char *const labels[] = { "a" };
+	static const double bounds[] = { 0.1, 1, 10 };
+	static const struct percpu_histogram_options own = { .size = sizeof(own),
+							     .bounds = bounds,
+							     .bounds_n = 3 };
 	const struct percpu_declaration d = {
 		.size = sizeof(d),
 		.name = name,
@@ -30,6 +34,7 @@ static int declare(struct percpu_segment *s, const char *name, unsigned kind,
 		.labels = 1,
 		.kind = kind,
 		.cap = CAP,
+		.histogram = kind == PERCPU_METRIC_HISTOGRAM ? &own : NULL,
 	};
 
 	return percpu_segment_family(s, &d, ret);

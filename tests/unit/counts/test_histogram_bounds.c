@@ -685,8 +685,10 @@ static void damaged_bounds_are_refused(void **state)
 	c->ticks = UINT64_C(1) << 50; /* a bound is 2^53 ticks or more */
 	assert_int_equal(percpu_histogram_attach(r, key, &other), -ENOENT);
 	*c = saved;
-	c->n = UINT64_C(1) << 20;
-	assert_int_equal(percpu_histogram_attach(r, key, &other), -ENOENT);
+	for (uint64_t n = UINT64_C(1) << 20; n != 0; n *= 2) { /* addresses would overflow */
+		c->n = n;
+		assert_int_equal(percpu_histogram_attach(r, key, &other), -ENOENT);
+	}
 	*c = saved;
 	for (int i = 0; i < CLASSIC; i++) {
 		bounds[i] = i % 2 ? NAN : -INFINITY;

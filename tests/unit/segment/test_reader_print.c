@@ -16,10 +16,11 @@
 #include <percpu/percpu.h>
 
 #include "declared.h"
+#include "faults.h"
 #include "support.h"
 #include "segments.h"
 
-#include "memory/memory.h"
+#include "segment/segment.h"
 
 /* Whether snprintf() is that of a program whose locale has decimal commas. */
 static bool has_commas;
@@ -110,11 +111,11 @@ static void counters_are_exact(void **state)
 	       "a_total 18446744073709551615\n"
 	       "# HELP b_total \n"
 	       "# TYPE b_total counter\n"
-	       "b_total 0.10000000000000001\n",
+	       "b_total 0.1\n",
 	       "{\"type\": \"counter\", \"name\": \"a_total\", \"labels\": {}, "
 	       "\"value\": 18446744073709551615},\n"
 	       "{\"type\": \"counter\", \"name\": \"b_total\", \"labels\": {}, "
-	       "\"value\": 0.10000000000000001}");
+	       "\"value\": 0.1}");
 }
 
 /* Also if the thread has a locale of its own, which it has again after that. */
@@ -256,6 +257,163 @@ static void histograms_have_cumulative_buckets(void **state)
 	       "\"value\": 4},\n"
 	       "{\"type\": \"histogram\", \"name\": \"a_sum\", \"labels\": {}, \"value\": 105},\n"
 	       "{\"type\": \"histogram\", \"name\": \"a_count\", \"labels\": {}, \"value\": 4}");
+}
+
+/* Own bounds read as the same doubles again, and have no more digits than they need: queries compare
+ * them as texts. */
+static void own_bounds_are_exact(void **state)
+{
+	static const double bounds[] = { -2.5,	  0, 5e-324, 0.005, 0.1, 0.25, 0.30000000000000004,
+					 1.0 / 3, 1, 1e9 };
+	const struct percpu_histogram_options o = { .size = sizeof(o),
+						    .bounds = bounds,
+						    .bounds_n = 10 };
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("a"), &o, &h), 0);
+	percpu_histogram_record(h, -3);
+	percpu_histogram_record(h, 0.25);
+	percpu_histogram_record(h, 0.26);
+	percpu_histogram_record(h, 1e10);
+	assert_int_equal(percpu_reader_read(r), 0);
+	prints_in(PERCPU_PRINT_PROMETHEUS, "# HELP a \n"
+					   "# TYPE a histogram\n"
+					   "a_bucket{le=\"-2.5\"} 1\n"
+					   "a_bucket{le=\"0\"} 1\n"
+					   "a_bucket{le=\"4.94065645841247e-324\"} 1\n"
+					   "a_bucket{le=\"0.005\"} 1\n"
+					   "a_bucket{le=\"0.1\"} 1\n"
+					   "a_bucket{le=\"0.25\"} 2\n"
+					   "a_bucket{le=\"0.30000000000000004\"} 3\n"
+					   "a_bucket{le=\"0.3333333333333333\"} 3\n"
+					   "a_bucket{le=\"1\"} 3\n"
+					   "a_bucket{le=\"1000000000\"} 3\n"
+					   "a_bucket{le=\"+Inf\"} 4\n"
+					   "a_sum 9999999997.51\n"
+					   "a_count 4\n");
+}
+
+static void own_bounds_are_in_json(void **state)
+{
+	static const double bounds[] = { 0.5 };
+	const struct percpu_histogram_options o = { .size = sizeof(o),
+						    .bounds = bounds,
+						    .bounds_n = 1 };
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("a"), &o, &h), 0);
+	percpu_histogram_record(h, 0.5);
+	percpu_histogram_record(h, 3);
+	assert_int_equal(percpu_reader_read(r), 0);
+	prints_in(PERCPU_PRINT_JSON,
+		  "[\n"
+		  "{\"type\": \"histogram\", \"name\": \"a_bucket\", \"labels\": "
+		  "{\"le\": \"0.5\"}, \"value\": 1},\n"
+		  "{\"type\": \"histogram\", \"name\": \"a_bucket\", \"labels\": "
+		  "{\"le\": \"+Inf\"}, \"value\": 2},\n"
+		  "{\"type\": \"histogram\", \"name\": \"a_sum\", \"labels\": {}, "
+		  "\"value\": 3.5},\n"
+		  "{\"type\": \"histogram\", \"name\": \"a_count\", \"labels\": {}, "
+		  "\"value\": 2}\n"
+		  "]\n");
+}
+
+static void record_as(const char *name, const char *value, const struct percpu_histogram_options *o)
+{
+	static const char *const label = "l";
+	const struct percpu_metric m = { .size = sizeof(m),
+					 .name = name,
+					 .label_names = &label,
+					 .label_values = &value,
+					 .labels = 1 };
+	struct percpu_histogram *h;
+
+	assert_int_equal(percpu_segment_histogram(s, &m, o, &h), 0);
+	percpu_histogram_record(h, 0.25);
+}
+
+/* A summary has no buckets. If others of its name have, the type is histogram, and it has one. */
+static void summaries_have_a_type(void **state)
+{
+	static const double bounds[] = { 0.5 };
+	const struct percpu_histogram_options summary = { .size = sizeof(summary),
+							  .flags = PERCPU_HISTOGRAM_SUMMARY },
+					      own = { .size = sizeof(own),
+						      .bounds = bounds,
+						      .bounds_n = 1 };
+
+	(void)state;
+	record_as("a", "x", &summary);
+	record_as("a", "y", &summary);
+	record_as("b", "x", &summary);
+	record_as("b", "y", &own);
+	record_as("c", "x", &own);
+	record_as("d", "x", &summary);
+	assert_int_equal(percpu_reader_read(r), 0);
+	prints_in(PERCPU_PRINT_PROMETHEUS, "# HELP a \n"
+					   "# TYPE a summary\n"
+					   "a_sum{l=\"x\"} 0.25\n"
+					   "a_count{l=\"x\"} 1\n"
+					   "a_sum{l=\"y\"} 0.25\n"
+					   "a_count{l=\"y\"} 1\n"
+					   "# HELP b \n"
+					   "# TYPE b histogram\n"
+					   "b_bucket{l=\"x\", le=\"+Inf\"} 1\n"
+					   "b_sum{l=\"x\"} 0.25\n"
+					   "b_count{l=\"x\"} 1\n"
+					   "b_bucket{l=\"y\", le=\"0.5\"} 1\n"
+					   "b_bucket{l=\"y\", le=\"+Inf\"} 1\n"
+					   "b_sum{l=\"y\"} 0.25\n"
+					   "b_count{l=\"y\"} 1\n"
+					   "# HELP c \n"
+					   "# TYPE c histogram\n"
+					   "c_bucket{l=\"x\", le=\"0.5\"} 1\n"
+					   "c_bucket{l=\"x\", le=\"+Inf\"} 1\n"
+					   "c_sum{l=\"x\"} 0.25\n"
+					   "c_count{l=\"x\"} 1\n"
+					   "# HELP d \n"
+					   "# TYPE d summary\n"
+					   "d_sum{l=\"x\"} 0.25\n"
+					   "d_count{l=\"x\"} 1\n");
+}
+
+static void summaries_are_in_json(void **state)
+{
+	const struct percpu_histogram_options o = { .size = sizeof(o),
+						    .flags = PERCPU_HISTOGRAM_SUMMARY };
+	struct percpu_histogram *h;
+
+	(void)state;
+	assert_int_equal(percpu_segment_histogram(s, METRIC("a"), &o, &h), 0);
+	percpu_histogram_record(h, -0.5);
+	assert_int_equal(percpu_reader_read(r), 0);
+	prints_in(PERCPU_PRINT_JSON,
+		  "[\n"
+		  "{\"type\": \"summary\", \"name\": \"a_sum\", \"labels\": {}, "
+		  "\"value\": -0.5},\n"
+		  "{\"type\": \"summary\", \"name\": \"a_count\", \"labels\": {}, "
+		  "\"value\": 1}\n"
+		  "]\n");
+}
+
+/* Any double, as text, reads as the same one. */
+static void numbers_read_as_the_same(void **state)
+{
+	uint64_t random = 1, bits;
+	double v;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		bits = test_random(&random);
+		memcpy(&v, &bits, sizeof(v));
+		if (isfinite(v))
+			assert_true(strtod(percpu_number_of(v).text, NULL) == v);
+		v = (double)(bits % 100000) / 1000; /* as programs write it */
+		assert_true(strlen(percpu_number_of(v).text) <= 6);
+		assert_true(strtod(percpu_number_of(v).text, NULL) == v);
+	}
 }
 
 /* Prometheus has words for them, and JSON has none: there they are strings. */
@@ -417,6 +575,27 @@ static void streams_that_fail_are_told(void **state)
 	}
 }
 
+/* A histogram that there is no memory for is not left out silently. */
+static void histograms_need_memory(void **state)
+{
+	struct percpu_histogram *h;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *to = open_memstream(&text, &n);
+
+	(void)state;
+	assert_non_null(to);
+	(void)counter(METRIC("a"));
+	assert_int_equal(percpu_segment_histogram(s, METRIC("h"), NULL, &h), 0);
+	assert_int_equal(percpu_reader_read(r), 0);
+	fault_set(FAULT_CALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_reader_print(r, to, PERCPU_PRINT_PROMETHEUS), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_int_equal(percpu_reader_print(r, to, PERCPU_PRINT_PROMETHEUS), 0);
+	fclose(to);
+	free(text);
+}
+
 static void without_a_picture_nothing_is_printed(void **state)
 {
 	char *text = NULL;
@@ -446,12 +625,18 @@ int main(void)
 		PRINTED(gauges_have_a_type),
 		PRINTED(other_kinds_have_labels),
 		PRINTED(histograms_have_cumulative_buckets),
+		PRINTED(own_bounds_are_exact),
+		PRINTED(own_bounds_are_in_json),
+		PRINTED(summaries_have_a_type),
+		PRINTED(summaries_are_in_json),
+		PRINTED(numbers_read_as_the_same),
 		PRINTED(numbers_may_not_be_finite),
 		PRINTED(texts_are_escaped),
 		PRINTED(names_may_need_quotes),
 		PRINTED(suffixes_are_in_the_quotes),
 		PRINTED(families_tell_their_overflows),
 		PRINTED(streams_that_fail_are_told),
+		PRINTED(histograms_need_memory),
 		PRINTED(without_a_picture_nothing_is_printed),
 	};
 
