@@ -72,7 +72,7 @@ def with_own_bounds():
 
 
 def repr_of(v):
-    return f"{v:.17g}" if float(f"{v:.15g}") != v else f"{v:.15g}"
+    return next(text for text in (f"{v:.{n}g}" for n in (15, 16, 17)) if float(text) == v)
 
 
 def equal(got, want):
