@@ -103,6 +103,18 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_family_owned_fgauge(struct percpu_family
 							    struct percpu_owned_fgauge **ret);
 
 /**
+ * Find or create the exemplars (exemplar.h) of the series with these values, which is found or
+ * created as above. The family is of counters, counters of doubles, or histograms. Values that get
+ * the overflow get its exemplars. If the series is removed and begins anew, its exemplars are
+ * forgotten.
+ *
+ * Returns as above, or -ENOSPC, -ENOMEM or -ETIMEDOUT: there was no room for exemplars.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_family_exemplars(struct percpu_family *f,
+							 const char *const *values,
+							 struct percpu_exemplars **ret);
+
+/**
  * Add n to the counter with these values, one for each label: percpu_family_counter() and
  * percpu_counter_add() in one call. A program that adds to one series again and again keeps the
  * handle instead.

@@ -27,6 +27,7 @@
 
 #include <percpu/counter.h>
 #include <percpu/error.h>
+#include <percpu/exemplar.h>
 #include <percpu/extrema.h>
 #include <percpu/declare.h>
 #include <percpu/family.h>

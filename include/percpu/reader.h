@@ -238,6 +238,14 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_when(const struct percpu_reader *
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_histogram(const struct percpu_reader *r, size_t i,
 							 struct percpu_histogram_snapshot **ret);
 
+/**
+ * Return the exemplar in slot k of a counter or a histogram, as percpu_exemplars_fetch(). A series
+ * without exemplars has no slot, so a loop over all slots ends at -EINVAL. An exemplar may be of an
+ * event that the value in the picture does not include, or the other way around.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_exemplar(const struct percpu_reader *r, size_t i,
+							size_t k, struct percpu_exemplar *ret);
+
 /** Return extrema of doubles, or of integers as doubles. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_extrema(const struct percpu_reader *r, size_t i,
 						       double *ret_min, double *ret_max);
@@ -268,7 +276,8 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_cpus(struct percpu_reader *r, siz
 enum percpu_print_format {
 	PERCPU_PRINT_PROMETHEUS, /* text for Prometheus, version 1.0.0; without names that need
 				    quotes also 0.0.4 */
-	PERCPU_PRINT_JSON,	 /* an array of objects with type, name, labels and value */
+	PERCPU_PRINT_JSON,	 /* an array of objects with type, name, labels and value; some have
+				    an exemplar with labels, value and time, in seconds */
 };
 
 /**

@@ -15,6 +15,7 @@
 
 #include <percpu/counter.h>
 #include <percpu/error.h>
+#include <percpu/exemplar.h>
 #include <percpu/extrema.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
@@ -224,7 +225,7 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  *	-ERANGE	as percpu_histogram_create()
  *	-ENAMETOOLONG  a name, a unit, a label or a help text is too long
  *	-EILSEQ	a text is not UTF-8
- *	-E2BIG	too many labels; or all texts together have more than 65 456 bytes
+ *	-E2BIG	too many labels; or all texts together have more than 65 448 bytes
  *	-EEXIST	the segment has the name for a metric of another kind, unit, label names, fields,
  *		options, flags or rule, or for a family (family.h); or another metric has series
  *		of the same name
@@ -295,6 +296,28 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_info(struct percpu_segment *s,
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_join(struct percpu_segment *s, const char *name,
 						     unsigned flags);
+
+/**
+ * Find or create the exemplars of a counter, a counter of doubles, or a histogram that this process
+ * has declared (exemplar.h). m has its name and its labels. Only then the metric takes memory for
+ * exemplars; its handle stays as it is. A reader finds them beside the values:
+ * percpu_reader_exemplar().
+ *
+ * The segment keeps the handle until percpu_segment_close() detaches it. A second call returns the
+ * same one. PERCPU_SEGMENT_ANEW forgets all exemplars. percpu_error() says in words why a call
+ * failed.
+ *
+ * Returns 0, or
+ *	-EINVAL	a NULL; m is no metric; the metric is of another kind
+ *	-ENOENT	this process has not declared the metric
+ *	-ENAMETOOLONG, -EILSEQ, -E2BIG  as percpu_segment_counter()
+ *	-ENOSPC	the disk or the segment is full
+ *	-EBADMSG  the file is damaged
+ *	-ENOMEM, -ETIMEDOUT  as percpu_region_alloc()
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_segment_exemplars(struct percpu_segment *s,
+							  const struct percpu_metric *m,
+							  struct percpu_exemplars **ret);
 
 /**
  * Return the nth thing, from 0, that promtool or a naming guide would say of such a metric; NULL if

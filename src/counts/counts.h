@@ -7,6 +7,7 @@
 
 #include <percpu/approx.h>
 #include <percpu/compact.h>
+#include <percpu/exemplar.h>
 #include <percpu/extrema.h>
 #include <percpu/fcounter.h>
 #include <percpu/gauge.h>
@@ -326,6 +327,37 @@ bool percpu_wbuf_queue_is_filling(const struct percpu_fifo *q, uint64_t mask);
 /** Let the value be one that was never set. Returns 0 or -errno, as percpu_latest_set(). */
 int percpu_latest_clear(struct percpu_latest *l);
 
+/* exemplar.c, exemplar_store.c */
+
+struct percpu_exemplars {
+	struct percpu_block block;
+	const struct percpu_histogram *h; /* or NULL */
+	size_t n;			  /* slots */
+	unsigned shift;			  /* 2^shift buckets share a slot */
+};
+
+/** Return the control block of the exemplars. */
+static inline struct percpu_exemplars_control *
+percpu_exemplars_control(const struct percpu_exemplars *x)
+{
+	return (struct percpu_exemplars_control *)percpu_block_bias(&x->block);
+}
+
+/** Return slot i in the bias lane. */
+static inline struct percpu_exemplar_slot *percpu_exemplar_slot(const struct percpu_exemplars *x,
+								size_t i)
+{
+	return (struct percpu_exemplar_slot *)(percpu_exemplars_control(x) + 1) + i;
+}
+
+/** Find the slot of a value. Returns false if there is none: the value is no number, or the histogram
+ *  refuses it. */
+bool percpu_exemplar_find_slot(const struct percpu_exemplars *x, double v, size_t *ret);
+
+/** Forget the exemplars at this key, with any number of slots. Returns 0, or -errno as
+ *  percpu_exemplars_attach(). */
+int percpu_exemplars_reset_at(struct percpu_region *r, uint64_t key);
+
 /* section.c */
 
 /** Make what sections need in the process, unless that was done before. Returns 0 or -errno. */
@@ -350,6 +382,8 @@ int percpu_latest_open_at(struct percpu_region *r, struct percpu_anchor *at,
 int percpu_histogram_open_at(struct percpu_region *r, struct percpu_anchor *at,
 			     const struct percpu_histogram_options *o,
 			     struct percpu_histogram **ret);
+int percpu_exemplars_open_at(struct percpu_region *r, struct percpu_anchor *at,
+			     const struct percpu_histogram *h, struct percpu_exemplars **ret);
 int percpu_extrema_open_at(struct percpu_region *r, struct percpu_anchor *at, unsigned flags,
 			   struct percpu_extrema **ret);
 int percpu_stats_open_at(struct percpu_region *r, struct percpu_anchor *at, size_t size, size_t n,

@@ -117,6 +117,7 @@ enum percpu_kind {
 	PERCPU_KIND_GRACE,
 	PERCPU_KIND_CRITICAL,
 	PERCPU_KIND_STATS_GROUP,
+	PERCPU_KIND_EXEMPLARS,
 };
 
 /** Bytes of each lane that a compact counter takes. It uses a cell of 4 bytes in a CPU lane,
@@ -210,6 +211,35 @@ struct percpu_histogram_control {
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_histogram_control) == 64, "file layout");
+
+/** One of the two copies in a slot of exemplars. */
+struct percpu_exemplar_copy {
+	uint64_t check; /* checksum of what follows, up to the end of the text */
+	uint64_t value; /* bits of a double */
+	uint64_t time;	/* CLOCK_REALTIME in ns */
+	uint64_t
+		bytes; /* of the text: names and values of labels in turn, each with a 0 behind it */
+	uint64_t text[20];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_exemplar_copy) == 192, "file layout");
+
+/** A slot of exemplars. counts/exemplar.c has the changes of its state. */
+struct percpu_exemplar_slot {
+	uint64_t state; /* which copy is valid, and whether a thread is storing in the other */
+	struct percpu_exemplar_copy copy[2];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_exemplar_slot) == 392, "file layout");
+
+/** The control block of exemplars, in the bias lane at the key. The slots are behind it. */
+struct percpu_exemplars_control {
+	uint64_t n;	    /* slots */
+	uint64_t announced; /* of a segment: 1 once control->changes has grown since its creation */
+	uint64_t unused[6];
+} PERCPU_ALIGNED_WORD;
+
+_Static_assert(sizeof(struct percpu_exemplars_control) == 64, "file layout");
 
 #define PERCPU_OWNER_NAME_WORDS 8 /* words of an owner's name, with a 0 behind it */
 
@@ -356,7 +386,7 @@ _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 _Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
 
-#define PERCPU_SEGMENT_VERSION 3
+#define PERCPU_SEGMENT_VERSION 4
 /* A block takes a whole lane. Cells behind a smaller one would lie in pages that the block leaves
  * empty in every CPU lane. */
 #define PERCPU_SEGMENT_BLOCKS 2048
@@ -414,9 +444,10 @@ struct percpu_segment_record {
 	uint32_t cap;	       /* of a family: the most series that it has */
 	uint64_t invalid;      /* of a family: calls with values that cannot be labels */
 	uint64_t overflows;    /* of a family: calls for which it had no room */
+	uint64_t exemplars;    /* key of the series' exemplars; 0: none */
 } PERCPU_ALIGNED_WORD;
 
-_Static_assert(sizeof(struct percpu_segment_record) == 80, "file layout");
+_Static_assert(sizeof(struct percpu_segment_record) == 88, "file layout");
 
 /** What each change adds to bank: more than any distance of banks. */
 #define PERCPU_STATS_FLIP (UINT64_C(1) << 40)

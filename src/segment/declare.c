@@ -12,9 +12,11 @@
 
 void percpu_segment_detach_all(struct percpu_segment *s)
 {
-	for (size_t i = 0; i < s->series.size; i++)
+	for (size_t i = 0; i < s->series.size; i++) {
+		percpu_exemplars_detach(s->series.slot[i].exemplars);
 		if (s->series.slot[i].handle != NULL)
 			percpu_kind_detach(s->series.slot[i].kind, s->series.slot[i].handle);
+	}
 }
 
 /* Adding a record. */

@@ -8,21 +8,7 @@
 #include <percpu/calls.h>
 #include <percpu/family.h>
 
-#include "family_table.h"
-#include "segment.h"
-
-struct percpu_family {
-	struct percpu_family *next; /* in the segment's list; the process lock protects it */
-	struct percpu_segment *s;
-	struct percpu_segment_record *record; /* in the file */
-	struct percpu_record_copy asked;
-	struct percpu_histogram_options histogram;
-	double *bounds; /* own bounds of the options, or NULL */
-	struct percpu_parameters parameters;
-	void *overflow;			   /* the handle of the overflow */
-	uint64_t overflow_at;		   /* the place of its record */
-	struct percpu_family_table series; /* those that this process has found */
-};
+#include "family.h"
 
 /* The values of an overflow. */
 struct overflow_values {
@@ -62,6 +48,7 @@ static int check_declaration(const struct percpu_declaration *d, struct percpu_r
 static void free_family(struct percpu_family *f)
 {
 	percpu_family_table_free(&f->series);
+	percpu_family_table_free(&f->exemplars);
 	free(f->bounds);
 	free(f);
 }
@@ -97,10 +84,10 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 	return e;
 }
 
-/* Make the record of the series with these values. The caller frees it. The values are checked
- * first: without memory a call gets the overflow, which is not for values that no label has. */
-static int make_series(const struct percpu_family *f, const char *const *values,
-		       struct percpu_record_copy **ret, struct percpu_reason *why)
+/* The values are checked first: without memory a call gets the overflow, which is not for values
+ * that no label has. */
+int percpu_family_make_series(const struct percpu_family *f, const char *const *values,
+			      struct percpu_record_copy **ret, struct percpu_reason *why)
 {
 	int e = percpu_record_check_values(&f->asked, values, why);
 
@@ -118,7 +105,7 @@ static int find_series(struct percpu_family *f, const char *const *values, void 
 		       uint64_t *at, struct percpu_reason *why)
 {
 	struct percpu_asked m = { .parameters = &f->parameters, .member = true };
-	int e = make_series(f, values, &m.record, why);
+	int e = percpu_family_make_series(f, values, &m.record, why);
 
 	if (e == 0)
 		e = percpu_segment_open_metric(f->s, &m, handle, at, why);
@@ -281,12 +268,22 @@ static int complain_of_null(const struct percpu_family *f, const char *const *va
 	return percpu_record_check_values(&f->asked, given, why);
 }
 
+int percpu_family_find(struct percpu_family *f, const char *const *values, void **handle)
+{
+	struct percpu_reason why;
+	struct percpu_family_key key;
+
+	if (!percpu_family_key_make(values, f->asked.head.labels, &f->s->key, &key))
+		return percpu_error_keep(complain_of_null(f, values, &why), &why);
+	*handle = percpu_family_table_find(&f->series, &key);
+	return *handle != NULL ? 0 : resolve_slowly(f, &key, handle);
+}
+
 /* Find or create a series of a family of that kind. Returns 0 or -errno, which is kept. */
 static int find_handle(struct percpu_family *f, unsigned kind, const char *const *values,
 		       void **handle)
 {
 	struct percpu_reason why;
-	struct percpu_family_key key;
 
 	if (f == NULL || values == NULL)
 		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
@@ -296,10 +293,7 @@ static int find_handle(struct percpu_family *f, unsigned kind, const char *const
 			percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
 					  f->asked.head.name, (const char *)f->asked.bytes),
 			&why);
-	if (!percpu_family_key_make(values, f->asked.head.labels, &f->s->key, &key))
-		return percpu_error_keep(complain_of_null(f, values, &why), &why);
-	*handle = percpu_family_table_find(&f->series, &key);
-	return *handle != NULL ? 0 : resolve_slowly(f, &key, handle);
+	return percpu_family_find(f, values, handle);
 }
 
 /* Find or create a series. ret is the address of a pointer to the type of that kind. */
@@ -428,7 +422,7 @@ int percpu_family_remove(struct percpu_family *f, const char *const *values)
 	if (f == NULL || values == NULL)
 		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
 							     "the values of labels are NULL");
-	e = make_series(f, values, &c, &why);
+	e = percpu_family_make_series(f, values, &c, &why);
 	if (e == 0)
 		e = remove_series(f, c, &why);
 	free(c);

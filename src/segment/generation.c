@@ -119,6 +119,8 @@ static int reset_all(struct percpu_segment *s, uint64_t generation)
 		if (c->head.generation == generation)
 			continue;
 		e = reset_object(s, &c->head);
+		if (e == 0)
+			e = percpu_series_reset_exemplars(s, c->head.exemplars);
 		PERCPU_STEP("segment: object reset");
 		if (e == 0)
 			__atomic_store_n(&r->generation, generation, __ATOMIC_RELEASE);

@@ -62,6 +62,7 @@ struct percpu_kind_row {
 	bool in_families;	   /* a family may be of this kind */
 	bool has_fields;	   /* percpu_parameters.fields is for this kind */
 	bool has_no_value;	   /* ret is NULL, and there is no handle */
+	bool has_exemplars;	   /* its series may have exemplars */
 
 	/** Check parameters that the flags and the fields do not say all of, for the metric of that
 	 *  name and record. NULL: there are none. Returns 0, or -errno and why. */

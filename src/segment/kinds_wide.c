@@ -113,6 +113,7 @@ const struct percpu_kind_row percpu_kind_histogram = {
 	.series = percpu_series_of_histograms,
 	.own_label = "le",
 	.in_families = true,
+	.has_exemplars = true,
 	.check = histogram_check,
 	.open = histogram_open,
 	.attach = histogram_attach,

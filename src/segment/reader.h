@@ -20,6 +20,7 @@ struct percpu_picture_series {
 	struct percpu_cells cells;
 	int error; /* 0, or why the series has no value */
 	void *object;
+	struct percpu_exemplars *exemplars; /* or NULL */
 	struct percpu_segment_time declared;
 	unsigned kind;
 	uint64_t key;		   /* of statistics: key of the object */

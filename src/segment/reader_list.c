@@ -129,6 +129,22 @@ static int attach_once(struct percpu_reader *r, uint64_t key, struct percpu_pict
 	return e;
 }
 
+/* Attach to the exemplars of a series. If the key leads to none, or to what another series has, the
+ * series has none in the picture. Returns 0 or -ENOMEM. */
+static int attach_exemplars(struct percpu_reader *r, uint64_t key, struct percpu_picture_series *s)
+{
+	uint64_t bit, *taken = taken_at(r, key, &bit);
+	int e;
+
+	if (taken == NULL || (*taken & bit) != 0 || !percpu_kind_of(s->kind)->has_exemplars)
+		return 0;
+	e = percpu_exemplars_attach(r->s->region, key, percpu_histogram_of_kind(s->kind, s->object),
+				    &s->exemplars);
+	if (e == 0)
+		*taken |= bit;
+	return e == -ENOMEM ? e : 0;
+}
+
 /* The list of series. */
 
 /* Order series by name, and series of one name as they were declared: texts are in the order of
@@ -199,6 +215,9 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 		}
 		r->next_word += words_needed(&c->head);
 		r->n++;
+		e = attach_exemplars(r, c->head.exemplars, s);
+		if (e != 0)
+			return e;
 	}
 	r->looked += percpu_reader_cost_of_records(at - r->at);
 	return 0;
@@ -244,6 +263,7 @@ void percpu_reader_unlist(struct percpu_reader *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		percpu_reader_free_snapshot(&r->entry[i]);
+		percpu_exemplars_detach(r->entry[i].exemplars);
 		if (r->entry[i].object != NULL)
 			percpu_kind_detach(r->entry[i].kind, r->entry[i].object);
 	}

@@ -3,6 +3,7 @@
  * reader_print.c - a picture as text: for Prometheus, or as JSON. Both are lists of samples: a name,
  * labels and a number.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@ struct printing {
 	const char *last; /* the name whose type was printed last */
 	size_t samples;
 	struct percpu_reader_series s;
+	struct percpu_exemplar exemplar;
+	bool has_exemplar; /* the next sample has it */
 };
 
 /* Whether exposition formats have the name without quotes. */
@@ -112,6 +115,21 @@ static bool put_labels(const struct printing *p, const char *before, const char 
 	return p->s.labels != 0 || *name != '\0';
 }
 
+/* Print the exemplar of a sample. */
+static void put_exemplar(struct printing *p)
+{
+	const struct percpu_exemplar *const x = &p->exemplar;
+
+	p->has_exemplar = false;
+	fputs(", \"exemplar\": {\"labels\": {", p->to);
+	for (uint32_t k = 0; k < x->labels; k++)
+		put_label(p, k != 0 ? ", " : "", x->text + x->label_names[k],
+			  x->text + x->label_values[k]);
+	fprintf(p->to, "}, \"value\": %s, \"time\": %" PRIu64 ".%09u}",
+		percpu_number_of(x->value).text, (uint64_t)(x->time / PERCPU_SECOND),
+		(unsigned)(x->time % PERCPU_SECOND));
+}
+
 /* Print one number of the series, with a suffix or one more label that tells it from the others. */
 static void put_sample(struct printing *p, const char *suffix, const char *label, const char *value,
 		       const char *number)
@@ -125,9 +143,11 @@ static void put_sample(struct printing *p, const char *suffix, const char *label
 		fputs(", \"labels\": {", p->to);
 		(void)put_labels(p, "", label, value);
 		/* JSON has no infinities. */
-		fprintf(p->to,
-			strpbrk(number, "IN") ? "}, \"value\": \"%s\"}" : "}, \"value\": %s}",
+		fprintf(p->to, strpbrk(number, "IN") ? "}, \"value\": \"%s\"" : "}, \"value\": %s",
 			number);
+		if (p->has_exemplar)
+			put_exemplar(p);
+		fputc('}', p->to);
 	} else {
 		put_type(p);
 		if (quotes)
@@ -138,6 +158,24 @@ static void put_sample(struct printing *p, const char *suffix, const char *label
 		fprintf(p->to, " %s\n", number);
 	}
 	p->samples++;
+}
+
+/* Let the next sample have the latest exemplar of series i whose value is above low and not above
+ * high, if there is one. */
+static void take_exemplar(struct printing *p, const struct percpu_reader *r, size_t i, double low,
+			  double high)
+{
+	struct percpu_exemplar x;
+	int e = 0;
+
+	for (size_t k = 0; e != -EINVAL && p->json; k++) {
+		e = percpu_reader_exemplar(r, i, k, &x);
+		if (e != 0 || !(x.value > low && x.value <= high) ||
+		    (p->has_exemplar && x.time < p->exemplar.time))
+			continue;
+		p->exemplar = x;
+		p->has_exemplar = true;
+	}
 }
 
 static struct percpu_number whole_number(uint64_t n)
@@ -154,18 +192,44 @@ static void put_bucket(struct printing *p, double bound, uint64_t count)
 	put_sample(p, "_bucket", "le", percpu_number_of(bound).text, whole_number(count).text);
 }
 
-/* Print a histogram. Without own bounds, its buckets end at powers of two: counts below these are
- * exact. A summary has no buckets. */
-static void put_histogram(struct printing *p, const struct percpu_histogram_snapshot *h)
+/* Print the buckets up to each own bound. */
+static void put_own_buckets(struct printing *p, const struct percpu_reader *r, size_t i,
+			    const struct percpu_histogram_snapshot *h)
 {
+	double low = -INFINITY;
 	uint64_t count = 0;
 
-	for (uint32_t b = 0; h->bounds != NULL && b < h->n - 1; b++) {
+	for (uint32_t b = 0; b < h->n - 1; b++) {
 		count += h->bucket[b].count;
+		take_exemplar(p, r, i, low, h->bounds[b]);
 		put_bucket(p, h->bounds[b], count);
+		low = h->bounds[b];
 	}
-	for (int k = h->low; h->bounds == NULL && k <= h->high; k++)
+	take_exemplar(p, r, i, low, INFINITY);
+}
+
+/* Print the buckets up to each power of two: counts below these are exact. */
+static void put_octaves(struct printing *p, const struct percpu_reader *r, size_t i,
+			const struct percpu_histogram_snapshot *h)
+{
+	double low = -INFINITY;
+
+	for (int k = h->low; k <= h->high; k++) {
+		take_exemplar(p, r, i, low, ldexp(1, k));
 		put_bucket(p, ldexp(1, k), percpu_histogram_count_below(h, ldexp(1, k), NULL));
+		low = ldexp(1, k);
+	}
+	take_exemplar(p, r, i, low, INFINITY);
+}
+
+/* Print a histogram. A summary has no buckets. */
+static void put_histogram(struct printing *p, const struct percpu_reader *r, size_t i,
+			  const struct percpu_histogram_snapshot *h)
+{
+	if (h->bounds != NULL)
+		put_own_buckets(p, r, i, h);
+	else
+		put_octaves(p, r, i, h);
 	if (!p->is_summary)
 		put_bucket(p, INFINITY, h->count);
 	put_sample(p, "_sum", "", "", percpu_number_of(h->sum).text);
@@ -180,6 +244,8 @@ static int put_values(struct printing *p, const struct percpu_reader *r, size_t 
 	double v, max;
 	int e = 0;
 
+	if (p->s.kind != PERCPU_METRIC_HISTOGRAM)
+		take_exemplar(p, r, i, -INFINITY, INFINITY);
 	if (percpu_reader_counter(r, i, counts) == 0)
 		put_sample(p, "", "", "", whole_number(counts[0]).text);
 	else if (percpu_reader_number(r, i, &v) == 0)
@@ -193,9 +259,10 @@ static int put_values(struct printing *p, const struct percpu_reader *r, size_t 
 	else
 		e = percpu_reader_histogram(r, i, &h);
 	if (p->s.kind == PERCPU_METRIC_HISTOGRAM && e == 0) {
-		put_histogram(p, h);
+		put_histogram(p, r, i, h);
 		percpu_histogram_snapshot_destroy(h);
 	}
+	p->has_exemplar = false; /* of a value that the picture does not have */
 	return e == -ENOMEM ? e : 0;
 }
 

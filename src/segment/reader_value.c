@@ -177,6 +177,14 @@ int percpu_reader_histogram(const struct percpu_reader *r, size_t i,
 	return e;
 }
 
+int percpu_reader_exemplar(const struct percpu_reader *r, size_t i, size_t k,
+			   struct percpu_exemplar *ret)
+{
+	const struct percpu_picture_series *s = entry_of(r, i, 0);
+
+	return s != NULL ? percpu_exemplars_fetch(s->exemplars, k, ret) : -EINVAL;
+}
+
 int percpu_reader_extrema(const struct percpu_reader *r, size_t i, double *ret_min, double *ret_max)
 {
 	const struct percpu_picture_series *s = entry_of(r, i, PERCPU_METRIC_EXTREMA);

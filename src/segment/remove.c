@@ -18,7 +18,8 @@
  *	used     removed  percpu_series_remove()  state
  *	removed  used     percpu_series_revive()  start and state, after the object was reset
  *	                  percpu_series_show()    state, of an overflow
- *	removed  free     free_series()     key, by percpu_anchor_free(), which frees the object; state
+ *	removed  free     free_series()     exemplars and key, by percpu_anchor_free(), which frees
+ *	                                    what they lead to; state
  *
  * A series keeps its record and its object, so a handle leads to the series of the same values for
  * as long as its process has the segment open. Objects of removed series are freed only while no
@@ -147,6 +148,9 @@ int percpu_series_revive(struct percpu_segment *s, const struct percpu_asked *m,
 	if (f->found == PERCPU_FOUND_REMOVED) {
 		r = percpu_directory_at(s, f->at);
 		e = renew_object(s, m->record, __atomic_load_n(&r->key, __ATOMIC_ACQUIRE));
+		if (e == 0)
+			e = percpu_series_reset_exemplars(
+				s, __atomic_load_n(&r->exemplars, __ATOMIC_ACQUIRE));
 		PERCPU_STEP("remove: object renewed");
 		if (e == 0)
 			e = mark_revived(s, f->at);
@@ -300,6 +304,7 @@ static void free_series(struct percpu_segment *s, const struct percpu_record_cop
 
 	if (percpu_kind_of(c->head.kind)->release != NULL)
 		percpu_kind_of(c->head.kind)->release(s->region, &a);
+	percpu_series_free_exemplars(s, at);
 	percpu_anchor_free(s->region, &a);
 	PERCPU_STEP("remove: object freed");
 	__atomic_store_n(&percpu_directory_at(s, at)->state, PERCPU_RECORD_FREE, __ATOMIC_RELEASE);

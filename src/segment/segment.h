@@ -43,9 +43,10 @@ struct percpu_texts {
 /** An entry of a hash table: a record that this process has seen. */
 struct percpu_series_slot {
 	uint64_t hash;
-	uint64_t at;	  /* place of the record among all records, plus 1; 0: the slot is free */
-	void *handle;	  /* the one handle of this process, or NULL */
-	unsigned kind;	  /* kind of the handle */
+	uint64_t at;  /* place of the record among all records, plus 1; 0: the slot is free */
+	void *handle; /* the one handle of this process, or NULL */
+	struct percpu_exemplars *exemplars; /* the one handle of its exemplars, or NULL */
+	unsigned kind;			    /* kind of the handle */
 	unsigned members; /* in the table of families: how many series count for the cap */
 };
 
@@ -391,6 +392,21 @@ int percpu_segment_declare_metric(struct percpu_segment *s, const struct percpu_
 
 /** Detach all handles. */
 void percpu_segment_detach_all(struct percpu_segment *s);
+
+/* exemplars.c: exemplars of series */
+
+/** Return the histogram of a handle of that kind; NULL for another kind. */
+static inline const struct percpu_histogram *percpu_histogram_of_kind(unsigned kind,
+								      const void *handle)
+{
+	return kind == PERCPU_METRIC_HISTOGRAM ? handle : NULL;
+}
+
+/** Forget the exemplars of this key; 0: there are none. Returns 0 or -ENOMEM. */
+int percpu_series_reset_exemplars(struct percpu_segment *s, uint64_t key);
+
+/** Free the exemplars of a removed series. The caller has the lock of the allocator. */
+void percpu_series_free_exemplars(struct percpu_segment *s, uint64_t at);
 
 /* segment_check.c: PERCPU_SEGMENT_DEBUG */
 

@@ -126,6 +126,18 @@ AT(percpu_extrema, epoch, 40, 20, 20);
 AT(percpu_extrema, kind, 48, 24, 24);
 AT(percpu_extrema, takes, 52, 28, 28);
 
+SIZE(percpu_exemplar_label, 16, 8, 8);
+AT(percpu_exemplar_label, name, 0, 0, 0);
+AT(percpu_exemplar_label, value, 8, 4, 4);
+
+SIZE(percpu_exemplar, 216, 216, 212);
+AT(percpu_exemplar, value, 0, 0, 0);
+AT(percpu_exemplar, time, 8, 8, 8);
+AT(percpu_exemplar, labels, 16, 16, 16);
+AT(percpu_exemplar, label_names, 20, 20, 20);
+AT(percpu_exemplar, label_values, 36, 36, 36);
+AT(percpu_exemplar, text, 52, 52, 52);
+
 SIZE(percpu_ring, 80, 56, 48);
 AT(percpu_ring, block, 0, 0, 0);
 AT(percpu_ring, mask, 40, 24, 20);

@@ -140,6 +140,27 @@ static void look_at_words(const struct percpu_reader *r, size_t i)
 	note_double(percpu_reader_extrema(r, i, &min, &max), min + max);
 }
 
+static void look_at_exemplars(struct percpu_reader *r, size_t i)
+{
+	struct percpu_exemplar x;
+	int e = 0;
+
+	for (size_t k = 0; e != -EINVAL; k++) {
+		must(k <= PERCPU_EXEMPLAR_SLOTS, "so many slots");
+		e = percpu_reader_exemplar(r, i, k, &x);
+		note_error(e);
+		if (e != 0)
+			continue;
+		must(isfinite(x.value) && x.labels <= PERCPU_EXEMPLAR_LABELS, "an exemplar");
+		note_double(0, x.value);
+		note(&x.time, sizeof(x.time));
+		for (uint32_t n = 0; n < x.labels; n++) {
+			note_text(x.text + x.label_names[n]);
+			note_text(x.text + x.label_values[n]);
+		}
+	}
+}
+
 static void look_at_objects(struct percpu_reader *r, size_t i, uint32_t cpus)
 {
 	struct percpu_histogram_snapshot *shot = NULL;
@@ -209,6 +230,7 @@ static uint64_t look(struct percpu_reader *r)
 	for (size_t i = 0; i < count + 2; i++) {
 		look_at_words(r, i);
 		look_at_objects(r, i, info.cpus);
+		look_at_exemplars(r, i);
 	}
 	n = percpu_reader_owners(r, owners, 4);
 	must(n <= PERCPU_OWNERS_MAX, "so many owners");

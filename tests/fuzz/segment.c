@@ -48,6 +48,25 @@ static int use_histogram(struct percpu_segment *s, const struct percpu_metric *m
 	return 0;
 }
 
+/* Store and read an exemplar of a metric that was declared. */
+static void use_exemplars(struct percpu_segment *s, const struct percpu_metric *m)
+{
+	struct percpu_exemplars *x;
+	struct percpu_exemplar is;
+	int e = percpu_segment_exemplars(s, m, &x);
+
+	must(e == 0 || *percpu_error() != '\0', "no word about an error of exemplars");
+	if (e != 0) {
+		refused++;
+		return;
+	}
+	check_block(s->region, x->block.base, x->block.size);
+	refused += percpu_exemplars_store(x, 2, &(const struct percpu_exemplar_label){ "id", "2" },
+					  1) != 0;
+	for (size_t i = 0; i <= PERCPU_EXEMPLAR_SLOTS; i++)
+		refused += percpu_exemplars_fetch(x, i, &is) != 0;
+}
+
 /* Declare metric i, and use it. Returns the declaration's result. */
 static int use_metric(struct percpu_segment *s, unsigned i)
 {
@@ -79,9 +98,12 @@ static int use_metric(struct percpu_segment *s, unsigned i)
 		check_block(s->region, c, sizeof(uint64_t));
 		percpu_counter_add(c, 1);
 		refused += percpu_counter_fetch(c) == 0;
+		use_exemplars(s, &m);
 		break;
 	case 1:
 		e = use_histogram(s, &m, i == BOUNDED);
+		if (e == 0 && (i == 1 || i == BOUNDED)) /* the others would need a chunk more */
+			use_exemplars(s, &m);
 		break;
 	case 2:
 		e = percpu_segment_extrema(s, &m, 0, &x);
@@ -124,6 +146,7 @@ static void use_family(struct percpu_segment *s, uint64_t r)
 					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
 	const char *const values[] = { "one", "two and longer", "three", "four" };
+	struct percpu_exemplars *x;
 	struct percpu_family *f;
 	struct percpu_counter *c;
 
@@ -139,6 +162,7 @@ static void use_family(struct percpu_segment *s, uint64_t r)
 		check_block(s->region, c, sizeof(uint64_t));
 		percpu_counter_add(c, 1);
 		refused += percpu_counter_fetch(c) == 0;
+		refused += percpu_family_exemplars(f, &values[(r + i) % 4], &x) != 0;
 		if (i % 3 == 1) {
 			refused += percpu_family_remove(f, &values[(r + i) % 4]) != 0;
 			refused += percpu_family_counter(f, &values[(r + i) % 4], &c) != 0;

@@ -34,7 +34,7 @@ static size_t chunk_size, cpus, control, owners, slots;
 
 static struct {
 	size_t at, size; /* of the record in the file */
-	uint64_t key;
+	uint64_t key, exemplars;
 } record[MOST_RECORDS];
 static unsigned records;
 
@@ -55,6 +55,19 @@ uint64_t good_word(size_t at)
 	return word;
 }
 
+/* Store an exemplar of a metric. */
+static int describe(struct percpu_segment *s, const struct percpu_metric *m)
+{
+	const struct percpu_exemplar_label labels[] = { { "trace_id", "4bf92f3577b34da6" },
+							{ "span_id", "00f067aa0ba902b7" } };
+	struct percpu_exemplars *x;
+	int e = percpu_segment_exemplars(s, m, &x);
+
+	if (e == 0)
+		e = percpu_exemplars_store(x, 3, labels, 1);
+	return e != 0 ? e : percpu_exemplars_store(x, 2.5, labels, 2);
+}
+
 /* Count in a metric of each kind. */
 
 static int count_words(struct percpu_segment *s, const struct percpu_metric *m, unsigned kind)
@@ -70,6 +83,7 @@ static int count_words(struct percpu_segment *s, const struct percpu_metric *m, 
 		e = percpu_segment_counter(s, m, &counter);
 		if (e == 0)
 			percpu_counter_add(counter, 5);
+		e = e != 0 ? e : describe(s, m);
 	} else if (kind == PERCPU_METRIC_FCOUNTER) {
 		e = percpu_segment_fcounter(s, m, &fcounter);
 		e = e != 0 ? e : percpu_fcounter_add(fcounter, 0.5);
@@ -120,6 +134,7 @@ static int count_objects(struct percpu_segment *s, const struct percpu_metric *m
 
 	if (kind == PERCPU_METRIC_HISTOGRAM) {
 		e = record_in(s, m);
+		e = e != 0 ? e : describe(s, m);
 	} else if (kind == PERCPU_METRIC_EXTREMA) {
 		e = percpu_segment_extrema(s, m, flags ? PERCPU_EXTREMA_DOUBLE : 0, &extrema);
 		if (e == 0)
@@ -175,6 +190,7 @@ static void count_in_family(struct percpu_segment *s)
 	const struct percpu_declaration d = { .size = sizeof(d),
 					      OF_METRIC(m),
 					      .kind = PERCPU_METRIC_COUNTER };
+	struct percpu_exemplars *x = NULL;
 	struct percpu_counter *c = NULL;
 	struct percpu_family *f = NULL;
 
@@ -182,6 +198,8 @@ static void count_in_family(struct percpu_segment *s)
 	for (size_t i = 0; i < 3; i++) {
 		must(percpu_family_counter(f, &values[i], &c) == 0, "a series of a family");
 		percpu_counter_add(c, 3);
+		must(percpu_family_exemplars(f, &values[i], &x) == 0, "exemplars of a family");
+		must(percpu_exemplars_store(x, 3, NULL, 0) == 0, "an exemplar of a family");
 	}
 }
 
@@ -226,6 +244,7 @@ static void note_places(struct percpu_segment *s)
 		block = (at - 1) / PERCPU_SEGMENT_BLOCK;
 		record[records].size = c->head.size;
 		record[records].key = c->head.key;
+		record[records].exemplars = c->head.exemplars;
 		record[records++].at = place_in(s->block_key[block], LANE_OF_BIAS) +
 				       (size_t)((char *)r - s->block[block]);
 		good_count += c->head.state == PERCPU_RECORD_IN_USE;
@@ -298,6 +317,12 @@ static size_t place_of_object(const struct damage *d, size_t lane)
 	return place_in(key != 0 ? key : good_key(records), lane);
 }
 
+/* Return where the exemplars of a record are; of one that has none, those of the first record. */
+static size_t place_of_exemplars(size_t i)
+{
+	return place_in(record[record[i].exemplars != 0 ? i : 0].exemplars, LANE_OF_BIAS);
+}
+
 static size_t place_of_shares(const struct damage *d)
 {
 	const size_t at = place_of_object(d, LANE_OF_BIAS);
@@ -358,6 +383,10 @@ size_t good_place(const struct damage *d)
 		break;
 	case SLOT:
 		at = slots + words % (3 * sizeof(struct percpu_owner_slot));
+		break;
+	case EXEMPLARS:
+		at = place_of_exemplars(i) + words % (sizeof(struct percpu_exemplars_control) +
+						      sizeof(struct percpu_exemplar_slot));
 		break;
 	case SHARES:
 		at = place_of_shares(d) + (d->lane % 2 ? PERCPU_OWNER_SLOTS * 8 : 0) + words % 128;

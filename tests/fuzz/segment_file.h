@@ -17,16 +17,17 @@ enum what {
 	LANES,	/* bits of used atomic lanes */
 	USED,	/* bits of the allocator */
 	STARTS,
-	REST,	 /* locks, journal and what is being created */
-	CONTROL, /* the directory's control */
-	BLOCK,	 /* the keys of the directory's blocks */
-	HEAD,	 /* the head of a record */
-	TEXT,	 /* the texts of a record */
-	OBJECT,	 /* a record's object in the bias lane */
-	CELLS,	 /* a record's object in another lane */
-	OWNERS,	 /* the control of owners */
-	SLOT,	 /* slots of owners */
-	SHARES,	 /* an owner's shares of a gauge */
+	REST,	   /* locks, journal and what is being created */
+	CONTROL,   /* the directory's control */
+	BLOCK,	   /* the keys of the directory's blocks */
+	HEAD,	   /* the head of a record */
+	TEXT,	   /* the texts of a record */
+	OBJECT,	   /* a record's object in the bias lane */
+	CELLS,	   /* a record's object in another lane */
+	OWNERS,	   /* the control of owners */
+	SLOT,	   /* slots of owners */
+	SHARES,	   /* an owner's shares of a gauge */
+	EXEMPLARS, /* a record's exemplars */
 	ANYWHERE,
 	LENGTH, /* the file is cut, or extended */
 	HOLE,	/* pages become 0 */

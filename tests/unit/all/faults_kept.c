@@ -28,6 +28,8 @@ int kept_declare(struct percpu_segment *s, struct kept_metrics *m)
 	int e = percpu_segment_counter(s, METRIC("calls_total"), &m->counter);
 
 	if (e == 0)
+		e = percpu_segment_exemplars(s, METRIC("calls_total"), &m->exemplars);
+	if (e == 0)
 		e = percpu_segment_fcounter(s, METRIC("time_total"), &m->fcounter);
 	if (e == 0 && WIDE)
 		e = declare_gauges(s, m);
@@ -68,10 +70,12 @@ int kept_declare_table(struct percpu_segment *s, struct kept_metrics *m)
 		row(METRIC("latest"), PERCPU_METRIC_LATEST, &m->latest),
 	};
 	const size_t n = sizeof(table) / sizeof(*table);
+	int e;
 
 	table[5].flags = PERCPU_OWNED_MAX;
 	table[6].fields = &fields;
-	return percpu_segment_declare(s, table, WIDE ? n : n - 3);
+	e = percpu_segment_declare(s, table, WIDE ? n : n - 3);
+	return e != 0 ? e : percpu_segment_exemplars(s, METRIC("calls_total"), &m->exemplars);
 }
 
 int kept_count(const struct kept_metrics *m)
@@ -90,6 +94,8 @@ int kept_count(const struct kept_metrics *m)
 		e = percpu_gauge_set(m->gauge, 1);
 	if (e == 0 && WIDE)
 		e = percpu_latest_set(m->latest, 1);
+	if (e == 0)
+		e = percpu_exemplars_store(m->exemplars, 1, NULL, 0);
 	percpu_counter_add(m->counter, 1);
 	percpu_histogram_record(m->histogram, 1);
 	percpu_stats_add(m->stats, 0, 1, 1);

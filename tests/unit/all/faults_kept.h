@@ -19,6 +19,7 @@ struct kept_metrics {
 	struct percpu_owned_gauge *owned;
 	struct percpu_owned_fgauge *fowned;
 	struct percpu_stats *stats;
+	struct percpu_exemplars *exemplars; /* of the counter */
 };
 
 /** Declare all metrics, each by its own call. Returns the first error. */

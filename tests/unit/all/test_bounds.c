@@ -1207,6 +1207,51 @@ static int texts_of_record(int64_t n)
 		.name = metric, .label_names = names, .label_values = values, .labels = 64 });
 }
 
+/* Store an exemplar in new ones, of a counter or of a histogram. */
+static int store_exemplar(const struct percpu_histogram *h, double v,
+			  const struct percpu_exemplar_label *labels, size_t n)
+{
+	struct percpu_exemplars *x;
+	int e = percpu_exemplars_create(h, &x);
+
+	if (e != 0)
+		return e;
+	e = percpu_exemplars_store(x, v, labels, n);
+	percpu_exemplars_destroy(x);
+	return e;
+}
+
+static int exemplar_labels(int64_t n)
+{
+	struct percpu_exemplar_label labels[17];
+	char names[17][3];
+
+	for (size_t i = 0; i < (size_t)n; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "%02zu", i);
+		labels[i] = (struct percpu_exemplar_label){ names[i], "" };
+	}
+	return store_exemplar(NULL, 1, labels, (size_t)n);
+}
+
+static int exemplar_bytes(int64_t n)
+{
+	const struct percpu_exemplar_label label = { "n", text_of(n - 1, "") };
+
+	return store_exemplar(NULL, 1, &label, 1);
+}
+
+static int exemplar_value(int64_t side)
+{
+	struct percpu_histogram *h;
+	int e = percpu_histogram_create(NULL, &h);
+
+	if (e != 0)
+		return e;
+	e = store_exemplar(h, beside(0x1p960, side), NULL, 0);
+	percpu_histogram_destroy(h);
+	return e;
+}
+
 static int label_name(int64_t n)
 {
 	const char *const name = text_of(n, ""), *const value = "v";
@@ -1359,6 +1404,9 @@ static int family_series(int64_t series)
  *	gauge.h "as those of counters: -EINVAL, -ENOMEM, -E2BIG": of other calls
  *	gauge.h "as percpu_fcounter_add(): 0, -EDOM or -ERANGE": of another call
  *	grace.h "At most 2^31 - 1 of a process": nothing looks at it
+ *	exemplar.h "more than PERCPU_EXEMPLAR_SLOTS of these": unit/test_exemplar:
+ *  many_own_buckets_share_slots
+ *	exemplar.h "how many, 0 to PERCPU_EXEMPLAR_LABELS": what a read returns
  *	histogram.h "of more than 2^53 ticks per unit": what is rounded
  *	histogram.h "0.07 * 100 is a little above 7": no limit
  *	histogram.h "-ERANGE `into` has a higher schema": unit/test_histogram_fold:
@@ -1562,6 +1610,15 @@ static const struct bound bounds[] = {
 	{ "histogram.h", "q is not from 0 to 1", greatest_quantile, "ulps",
 	  AROUND(0, 0, 0, -EINVAL) },
 
+	{ "exemplar.h", "more than PERCPU_EXEMPLAR_LABELS labels", exemplar_labels, "labels",
+	  AROUND(16, 0, 0, -EINVAL) },
+	{ "exemplar.h", "have at most PERCPU_EXEMPLAR_BYTES bytes together", exemplar_bytes,
+	  "bytes", AROUND(128, 0, 0, -ENAMETOOLONG) },
+	{ "exemplar.h", "-ENAMETOOLONG the labels have more than PERCPU_EXEMPLAR_BYTES bytes",
+	  exemplar_bytes, "bytes", AROUND(PERCPU_EXEMPLAR_BYTES, 0, 0, -ENAMETOOLONG) },
+	{ "exemplar.h", "-ERANGE the histogram refuses the value", exemplar_value, "ulps",
+	  AROUND(0, 0, -ERANGE, -ERANGE) },
+
 	{ "stats.h", "-E2BIG PERCPU_STATS_WHOLE and more than PERCPU_STATS_MAX_COMMIT fields",
 	  whole_fields, "fields", AROUND(64, 0, 0, -E2BIG) },
 	{ "stats_group.h", "-E2BIG more than PERCPU_STATS_MAX_COMMIT fields", group_fields,
@@ -1726,8 +1783,8 @@ static const struct bound bounds[] = {
 	  AROUND(1, -EINVAL, 0, 0) },
 	{ "segment.h", "how many, up to 64; 0: none", labels, "labels", AROUND(64, 0, 0, -E2BIG) },
 	{ "segment.h", "-E2BIG too many labels", labels, "labels", AROUND(64, 0, 0, -E2BIG) },
-	{ "segment.h", "or all texts together have more than 65 456 bytes", texts_of_record,
-	  "bytes", AROUND(65456, 0, 0, -E2BIG) },
+	{ "segment.h", "or all texts together have more than 65 448 bytes", texts_of_record,
+	  "bytes", AROUND(65448, 0, 0, -E2BIG) },
 	{ "segment.h", "#define PERCPU_METRIC_LABELS", labels, "labels",
 	  AROUND(PERCPU_METRIC_LABELS, 0, 0, -E2BIG) },
 	{ "segment.h", "UTF-8, 1 to 255 bytes each, no two the same", field_name, "bytes",

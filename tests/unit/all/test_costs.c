@@ -254,6 +254,7 @@ static struct {
 	struct percpu_extrema *extrema;
 	struct percpu_approx *approx;
 	struct percpu_histogram *histogram;
+	struct percpu_exemplars *exemplars;
 	struct percpu_ring *ring;
 	struct percpu_rwlock *rwlock;
 	struct percpu_grace *grace;
@@ -305,6 +306,7 @@ static void make_objects(void)
 	assert_int_equal(percpu_extrema_create(0, &o.extrema), 0);
 	assert_int_equal(percpu_approx_create(NULL, &o.approx), 0);
 	assert_int_equal(percpu_histogram_create(NULL, &o.histogram), 0);
+	assert_int_equal(percpu_exemplars_create(o.histogram, &o.exemplars), 0);
 	assert_int_equal(percpu_ring_create(1 << 16, 0, &o.ring), 0);
 	assert_int_equal(percpu_rwlock_create(0, &o.rwlock), 0);
 	assert_int_equal(percpu_grace_create(0, &o.grace), 0);
@@ -329,6 +331,7 @@ static void free_objects(void)
 	percpu_stats_destroy(o.stats);
 	percpu_extrema_destroy(o.extrema);
 	percpu_approx_destroy(o.approx);
+	percpu_exemplars_destroy(o.exemplars);
 	percpu_histogram_destroy(o.histogram);
 	percpu_ring_destroy(o.ring);
 	assert_int_equal(percpu_rwlock_destroy(o.rwlock), 0);
@@ -387,6 +390,10 @@ static void observe_values(void)
 	assert_int_equal(percpu_extrema_observe_slow(o.extrema, PERCPU_EXTREMA_STATE_WORDS, v), 0);
 	percpu_histogram_record(o.histogram, 0.5);
 	percpu_histogram_record_slow(o.histogram, 0, 0.5);
+	assert_int_equal(
+		percpu_exemplars_store(o.exemplars, 0.5,
+				       &(const struct percpu_exemplar_label){ "trace_id", "1" }, 1),
+		0);
 }
 
 static void add_approximately(void)

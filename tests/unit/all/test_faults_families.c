@@ -75,6 +75,7 @@ static bool needs_pairs(unsigned kind)
 /* Make a series, remove it, and find it again. Without room for it, there is nothing to remove. */
 static int make_and_remove(struct percpu_family *f, unsigned kind)
 {
+	struct percpu_exemplars *exemplars = NULL;
 	void *handle = NULL, *again = NULL;
 	uint64_t overflows = percpu_family_overflows(f);
 	int e = resolve(f, kind, x, &handle);
@@ -92,6 +93,10 @@ static int make_and_remove(struct percpu_family *f, unsigned kind)
 		e = percpu_family_add(f, x, 1);
 	if (e == 0 && kind == PERCPU_METRIC_HISTOGRAM)
 		e = percpu_family_record(f, x, 1);
+	if (e == 0 && (kind == PERCPU_METRIC_COUNTER || kind == PERCPU_METRIC_HISTOGRAM))
+		e = percpu_family_exemplars(f, x, &exemplars);
+	if (e == 0 && exemplars != NULL)
+		e = percpu_exemplars_store(exemplars, 1, NULL, 0);
 	return e != 0 ? e : resolve(f, kind, y, &again);
 }
 

@@ -40,10 +40,12 @@ static int read_owned(const struct percpu_reader *r, size_t i)
 static int read_counter(struct percpu_reader *r, size_t i)
 {
 	struct percpu_reader_info info;
+	struct percpu_exemplar exemplar;
 	double cpus[1024];
 	uint64_t n;
-	int e = percpu_reader_counter(r, i, &n);
+	int e = percpu_reader_counter(r, i, &n), none = percpu_reader_exemplar(r, i, 0, &exemplar);
 
+	assert_true(none == 0 || none == -EINVAL);
 	assert_int_equal(percpu_reader_info(r, &info), 0);
 	return e != 0 ? e : percpu_reader_cpus(r, i, cpus, info.cpus < 1024 ? info.cpus : 1024);
 }

@@ -64,6 +64,30 @@ static int use_snapshots(struct percpu_histogram *h, struct percpu_histogram_sna
 	return e != 0 ? e : percpu_histogram_zero(h, 2);
 }
 
+static int exemplars_there(void)
+{
+	struct percpu_exemplars *x = NULL, *other = NULL;
+	struct percpu_exemplar is;
+	int e = where != NULL ? percpu_exemplars_create_in(where, NULL, &x) :
+				percpu_exemplars_create(NULL, &x);
+
+	if (e == 0)
+		e = percpu_exemplars_store(x, 5, &(const struct percpu_exemplar_label){ "id", "6" },
+					   1);
+	if (e == 0 && where != NULL)
+		e = percpu_exemplars_attach(where, percpu_exemplars_key(x), NULL, &other);
+	if (e == 0)
+		e = percpu_exemplars_fetch(other != NULL ? other : x, 0, &is);
+	assert_true(e != 0 || (is.value == 5 && is.labels == 1));
+	if (e == 0)
+		e = percpu_exemplars_reset(x);
+	percpu_exemplars_detach(other);
+	percpu_exemplars_destroy(x);
+	return e;
+}
+
+IN_BOTH(exemplars)
+
 static int histograms_there(void)
 {
 	const struct percpu_histogram_options o = { .size = sizeof(o), .n = 3, .min = 1, .max = 8 };
@@ -382,6 +406,8 @@ static const struct sweep_operation operations[] = {
 	{ "histograms with own bounds", bounded_histograms, { SWEEP_FILE, -ETIMEDOUT } },
 	{ "these in a file", shared_bounded_histograms, { SWEEP_FILE, -ETIMEDOUT } },
 	{ "histograms in a file", shared_histograms, { SWEEP_FILE, -ETIMEDOUT } },
+	{ "exemplars", exemplars, { SWEEP_FILE, -ETIMEDOUT } },
+	{ "exemplars in a file", shared_exemplars, { SWEEP_FILE, -ETIMEDOUT } },
 	{ "extremes", extrema, { SWEEP_FILE, SWEEP_FENCE } },
 	{ "extremes in a file", shared_extrema, { SWEEP_FILE, SWEEP_FENCE } },
 	{ "extremes of doubles", doubles, { SWEEP_FILE, SWEEP_FENCE } },

@@ -56,6 +56,8 @@ static void ends_do_nothing(void **state)
 	percpu_latest_detach(NULL);
 	percpu_extrema_destroy(NULL);
 	percpu_extrema_detach(NULL);
+	percpu_exemplars_destroy(NULL);
+	percpu_exemplars_detach(NULL);
 	percpu_compact_destroy(NULL);
 	percpu_compact_detach(NULL);
 	percpu_stats_destroy(NULL);
@@ -257,6 +259,7 @@ static void nothing_is_read(void **state)
 	uint64_t out = 7, ns = 7, *cells[1] = { &out };
 	size_t number = 7;
 	double sum = 7, most = 8;
+	struct percpu_exemplar exemplar;
 	int64_t min = 7, max = 8;
 
 	(void)state;
@@ -286,6 +289,11 @@ static void nothing_is_read(void **state)
 	assert_int_equal(percpu_extrema_fetch_double(NULL, &sum, &most), -EINVAL);
 	assert_int_equal(percpu_extrema_fetch_reset_double(NULL, &sum, &most), -EINVAL);
 	assert_int_equal(percpu_extrema_reset(NULL), -EINVAL);
+	assert_int_equal(percpu_exemplars_key(NULL), 0);
+	assert_int_equal(percpu_exemplars_store(NULL, 1, NULL, 0), -EINVAL);
+	assert_int_equal(percpu_exemplars_fetch(NULL, 0, &exemplar), -EINVAL);
+	assert_int_equal(percpu_exemplars_reset(NULL), -EINVAL);
+	assert_int_equal(percpu_reader_exemplar(NULL, 0, 0, &exemplar), -EINVAL);
 	assert_true(min == 7 && max == 8 && sum == 7 && most == 8);
 	assert_int_equal(percpu_compact_key(NULL), 0);
 	assert_int_equal(percpu_compact_fetch(NULL, 0), 0);

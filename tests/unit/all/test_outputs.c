@@ -303,6 +303,8 @@ MAKES(folded, percpu_histogram_downscale(recorded, 0, ret), struct percpu_histog
       percpu_histogram_snapshot_destroy)
 MAKES(extrema_made, percpu_extrema_create_in(region, 0, ret), struct percpu_extrema,
       percpu_extrema_destroy)
+MAKES(exemplars_made, percpu_exemplars_create_in(region, NULL, ret), struct percpu_exemplars,
+      percpu_exemplars_destroy)
 MAKES(rate, percpu_rate_create_in(region, 5, 5, ret), struct percpu_rate, percpu_rate_destroy)
 MAKES(ring_made, percpu_ring_create(PERCPU_RING_MIN, 0, ret), struct percpu_ring,
       percpu_ring_destroy)
@@ -368,6 +370,7 @@ static const struct call {
 	ROW(snapshot),
 	ROW(folded),
 	ROW(extrema_made),
+	ROW(exemplars_made),
 	ROW(rate),
 	ROW(ring_made),
 	ROW(ring_reader_made),

@@ -29,6 +29,7 @@ const char *const twin_names[TWINS] = {
 	[TWIN_WHOLE_STATS] = "whole statistics",
 	[TWIN_EXTREMA] = "extrema",
 	[TWIN_FEXTREMA] = "extrema of doubles",
+	[TWIN_EXEMPLARS] = "exemplars",
 	[TWIN_APPROX] = "approximate sum",
 	[TWIN_HISTOGRAM] = "histograms",
 	[TWIN_RATE] = "rate",
@@ -109,6 +110,8 @@ int twin_create(enum twin t, union twin_handle *ret)
 	case TWIN_EXTREMA:
 	case TWIN_FEXTREMA:
 		return percpu_extrema_create(extrema_flags(t), ret != NULL ? &ret->extrema : NULL);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_create(NULL, ret != NULL ? &ret->exemplars : NULL);
 	case TWIN_APPROX:
 		return percpu_approx_create(&approx, ret != NULL ? &ret->approx : NULL);
 	case TWIN_HISTOGRAM:
@@ -157,6 +160,8 @@ int twin_create_in(enum twin t, const struct twin_place *p, union twin_handle *r
 	case TWIN_FEXTREMA:
 		return percpu_extrema_create_in(p->r, extrema_flags(t),
 						ret != NULL ? &ret->extrema : NULL);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_create_in(p->r, NULL, ret != NULL ? &ret->exemplars : NULL);
 	case TWIN_APPROX:
 		return percpu_approx_create_in(p->r, &approx, ret != NULL ? &ret->approx : NULL);
 	case TWIN_HISTOGRAM:
@@ -214,6 +219,9 @@ int twin_open(enum twin t, const struct twin_place *p, unsigned root, union twin
 	case TWIN_FEXTREMA:
 		return percpu_extrema_open(p->r, root, extrema_flags(t),
 					   ret != NULL ? &ret->extrema : NULL);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_open(p->r, root, NULL,
+					     ret != NULL ? &ret->exemplars : NULL);
 	case TWIN_APPROX:
 		return percpu_approx_open(p->r, root, &approx, ret != NULL ? &ret->approx : NULL);
 	case TWIN_HISTOGRAM:
@@ -270,6 +278,9 @@ int twin_attach(enum twin t, const struct twin_place *p, uint64_t key, union twi
 	case TWIN_EXTREMA:
 	case TWIN_FEXTREMA:
 		return percpu_extrema_attach(p->r, key, ret != NULL ? &ret->extrema : NULL);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_attach(p->r, key, NULL,
+					       ret != NULL ? &ret->exemplars : NULL);
 	case TWIN_APPROX:
 		return percpu_approx_attach(p->r, key, ret != NULL ? &ret->approx : NULL);
 	case TWIN_HISTOGRAM:
@@ -329,6 +340,9 @@ void twin_detach(enum twin t, union twin_handle h)
 	case TWIN_FEXTREMA:
 		percpu_extrema_detach(h.extrema);
 		break;
+	case TWIN_EXEMPLARS:
+		percpu_exemplars_detach(h.exemplars);
+		break;
 	case TWIN_APPROX:
 		percpu_approx_detach(h.approx);
 		break;
@@ -384,6 +398,8 @@ uint64_t twin_key(enum twin t, union twin_handle h)
 	case TWIN_EXTREMA:
 	case TWIN_FEXTREMA:
 		return percpu_extrema_key(h.extrema);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_key(h.exemplars);
 	case TWIN_APPROX:
 		return percpu_approx_key(h.approx);
 	case TWIN_HISTOGRAM:
@@ -441,6 +457,9 @@ void twin_destroy(enum twin t, union twin_handle h)
 	case TWIN_FEXTREMA:
 		percpu_extrema_destroy(h.extrema);
 		break;
+	case TWIN_EXEMPLARS:
+		percpu_exemplars_destroy(h.exemplars);
+		break;
 	case TWIN_APPROX:
 		percpu_approx_destroy(h.approx);
 		break;
@@ -484,7 +503,7 @@ bool twin_has_value(enum twin t)
 bool twin_adds_up(enum twin t)
 {
 	return twin_has_value(t) && t != TWIN_LATEST && t != TWIN_EXTREMA && t != TWIN_FEXTREMA &&
-	       t != TWIN_OWNED && t != TWIN_FOWNED;
+	       t != TWIN_EXEMPLARS && t != TWIN_OWNED && t != TWIN_FOWNED;
 }
 
 static int put_stats(struct percpu_stats *s, int n)
@@ -553,6 +572,8 @@ int twin_put(enum twin t, union twin_handle h, int n)
 		return percpu_extrema_observe(h.extrema, n);
 	case TWIN_FEXTREMA:
 		return percpu_extrema_observe_double(h.extrema, n);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_store(h.exemplars, n, NULL, 0);
 	case TWIN_APPROX:
 		return percpu_approx_add(h.approx, n), 0;
 	case TWIN_OWNERS:
@@ -641,6 +662,15 @@ static int64_t get_latest(const struct percpu_latest *l)
 	return (int64_t)d;
 }
 
+static int64_t get_exemplar(const struct percpu_exemplars *x)
+{
+	struct percpu_exemplar is = { .value = 0 };
+	int e = percpu_exemplars_fetch(x, 0, &is);
+
+	assert_true(e == 0 || e == -ENODATA);
+	return (int64_t)is.value;
+}
+
 int64_t twin_get(enum twin t, union twin_handle h)
 {
 	switch (t) {
@@ -666,6 +696,8 @@ int64_t twin_get(enum twin t, union twin_handle h)
 	case TWIN_EXTREMA:
 	case TWIN_FEXTREMA:
 		return get_extreme(t, h.extrema);
+	case TWIN_EXEMPLARS:
+		return get_exemplar(h.exemplars);
 	case TWIN_APPROX:
 		return percpu_approx_fetch(h.approx);
 	case TWIN_HISTOGRAM:
@@ -715,6 +747,8 @@ int twin_reset(enum twin t, union twin_handle h)
 	case TWIN_EXTREMA:
 	case TWIN_FEXTREMA:
 		return percpu_extrema_reset(h.extrema);
+	case TWIN_EXEMPLARS:
+		return percpu_exemplars_reset(h.exemplars);
 	case TWIN_APPROX:
 		return percpu_approx_zero(h.approx), 0;
 	case TWIN_HISTOGRAM:

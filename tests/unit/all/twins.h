@@ -30,6 +30,7 @@ enum twin {
 	TWIN_WHOLE_STATS,
 	TWIN_EXTREMA,
 	TWIN_FEXTREMA,
+	TWIN_EXEMPLARS,
 	TWIN_APPROX,
 	TWIN_HISTOGRAM,
 	TWIN_RATE,
@@ -57,6 +58,7 @@ union twin_handle {
 	struct percpu_compact *compact;
 	struct percpu_stats *stats;
 	struct percpu_extrema *extrema;
+	struct percpu_exemplars *exemplars;
 	struct percpu_approx *approx;
 	struct percpu_histogram *histogram;
 	struct percpu_rate *rate;

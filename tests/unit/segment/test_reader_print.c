@@ -118,6 +118,72 @@ static void counters_are_exact(void **state)
 	       "\"value\": 0.1}");
 }
 
+/* Write the exemplar in slot k of series i of the picture, as JSON has it, at *to. */
+static void write_exemplar(char **to, size_t i, size_t k, const char *labels)
+{
+	struct percpu_exemplar x;
+
+	assert_int_equal(percpu_reader_exemplar(r, i, k, &x), 0);
+	*to += sprintf(*to,
+		       ", \"exemplar\": {\"labels\": {%s}, \"value\": %g, \"time\": %llu.%09u}",
+		       labels, x.value, (unsigned long long)(x.time / 1000000000),
+		       (unsigned)(x.time % 1000000000));
+}
+
+static void json_has_exemplars(void **state)
+{
+	const struct percpu_exemplar_label labels[] = { { "id", "\"6\"" }, { "b.c", "" } };
+	const struct percpu_histogram_options o = {
+		.size = sizeof(o), .min = 1, .max = 4, .buckets_per_octave = 2
+	};
+	struct percpu_exemplars *x, *of_h;
+	struct percpu_histogram *h;
+	char objects[2048], *to = objects;
+
+	(void)state;
+	percpu_counter_add(counter(METRIC("a_total")), 2);
+	assert_int_equal(percpu_segment_exemplars(s, METRIC("a_total"), &x), 0);
+	assert_int_equal(percpu_exemplars_store(x, 2, labels, 2), 0);
+	assert_int_equal(percpu_segment_histogram(s, METRIC("b"), &o, &h), 0);
+	percpu_histogram_record(h, 2);
+	assert_int_equal(percpu_segment_exemplars(s, METRIC("b"), &of_h), 0);
+	assert_int_equal(percpu_exemplars_store(of_h, 2, NULL, 0), 0);
+	assert_int_equal(percpu_exemplars_store(of_h, 5, labels, 1), 0);
+	percpu_counter_add(counter(METRIC("c_total")), 3);
+	assert_int_equal(percpu_reader_read(r), 0);
+#define OBJECT(type, name, labels, value)                                                          \
+	"{\"type\": \"" type "\", \"name\": \"" name "\", \"labels\": {" labels                    \
+	"}, \"value\": " value
+	to += sprintf(to, OBJECT("counter", "a_total", "", "2"));
+	write_exemplar(&to, 0, 0, "\"id\": \"\\\"6\\\"\", \"b.c\": \"\"");
+	to += sprintf(to,
+		      "},\n" OBJECT("histogram", "b_bucket", "\"le\": \"1\"", "0") "},\n" OBJECT(
+			      "histogram", "b_bucket", "\"le\": \"2\"", "1"));
+	write_exemplar(&to, 1, 1, "");
+	to += sprintf(to,
+		      "},\n" OBJECT("histogram", "b_bucket", "\"le\": \"4\"", "1") "},\n" OBJECT(
+			      "histogram", "b_bucket", "\"le\": \"+Inf\"", "1"));
+	write_exemplar(&to, 1, 3, "\"id\": \"\\\"6\\\"\"");
+	to += sprintf(to, "},\n" OBJECT("histogram", "b_sum", "", "2") "},\n" OBJECT(
+				  "histogram", "b_count", "",
+				  "1") "},\n" OBJECT("counter", "c_total", "", "3") "}");
+	prints("# HELP a_total \n"
+	       "# TYPE a_total counter\n"
+	       "a_total 2\n"
+	       "# HELP b \n"
+	       "# TYPE b histogram\n"
+	       "b_bucket{le=\"1\"} 0\n"
+	       "b_bucket{le=\"2\"} 1\n"
+	       "b_bucket{le=\"4\"} 1\n"
+	       "b_bucket{le=\"+Inf\"} 1\n"
+	       "b_sum 2\n"
+	       "b_count 1\n"
+	       "# HELP c_total \n"
+	       "# TYPE c_total counter\n"
+	       "c_total 3\n",
+	       objects);
+}
+
 /* Also if the thread has a locale of its own, which it has again after that. */
 static void numbers_have_points_in_all_locales(void **state)
 {
@@ -621,6 +687,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PRINTED(nothing_is_an_empty_list),
 		PRINTED(counters_are_exact),
+		PRINTED(json_has_exemplars),
 		PRINTED(numbers_have_points_in_all_locales),
 		PRINTED(gauges_have_a_type),
 		PRINTED(other_kinds_have_labels),
