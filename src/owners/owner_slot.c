@@ -304,7 +304,8 @@ static int take_slot(struct percpu_owners *o, const struct percpu_owner_wish *w,
 
 /* Find the first slot from *slot on that is free or a dead owner's. If spares is set, only look at
  * the slots that there are, and spare those that have a name. Otherwise make more slots if there is
- * none. Returns 0 or -errno. */
+ * none. The first block is made in any case: else another process could make it meanwhile, and have
+ * a name there that is not spared. Returns 0 or -errno. */
 static int find_slot(struct percpu_owners *o, bool spares, size_t *slot, uint64_t *ret_word)
 {
 	struct percpu_owner_seen seen;
@@ -312,7 +313,8 @@ static int find_slot(struct percpu_owners *o, bool spares, size_t *slot, uint64_
 	int e = 0;
 
 	for (; *slot < PERCPU_OWNERS_MAX; ++*slot) {
-		if (slots_of(o, *slot / PERCPU_OWNER_SLOTS, !spares, &e) == NULL)
+		if (slots_of(o, *slot / PERCPU_OWNER_SLOTS, !spares || *slot < PERCPU_OWNER_SLOTS,
+			     &e) == NULL)
 			return spares && e == -ENOENT ? -EUSERS : e;
 		taken = percpu_owner_look(o, *slot, &seen);
 		if (spares && !percpu_owner_has_name(o, &seen, ""))

@@ -50,6 +50,8 @@ int percpu_segment_join(struct percpu_segment *s, const char *name, unsigned fla
 	o = percpu_segment_owners(s, &e);
 	if (o != NULL)
 		e = percpu_owner_join_as(o, &w);
+	else if (e == -EEXIST) /* something else is at the root */
+		e = -EBADMSG;
 	if (e == 0)
 		return 0;
 	tell_why(e, &w, &why);

@@ -369,6 +369,41 @@ static void who_has_left_is_resumed(void **state)
 	expect(6, 6);
 }
 
+#define AFTER_EXEC "after exec"
+
+/* The program that the process runs now: resume what the one before exec has. */
+static int resume_after_exec(const char *path)
+{
+	int64_t living = 0;
+
+	test_child_require(percpu_region_open(path, OWNERS_FLAGS, NULL, &region) == 0, "region");
+	test_child_require(percpu_owners_open(region, 0, &owners) == 0, "owners");
+	test_child_require(percpu_owned_gauge_open(owners, ROOT, PERCPU_OWNED_SUM, &gauge) == 0,
+			   "gauge");
+	test_child_require(percpu_owners_join_as(owners, "a", RESUME) == 0, "join");
+	test_child_require(percpu_owned_gauge_fetch(gauge, PERCPU_OWNED_LIVING, &living) == 0,
+			   "fetch");
+	test_child_require(living == 5 && count() == 1, "its own value, in its own slot");
+	return 0;
+}
+
+static int join_and_exec(void *arg)
+{
+	(void)arg;
+	test_child_require(percpu_owners_join_as(owners, "a", 0) == 0, "join");
+	test_child_require(percpu_owned_gauge_add(gauge, 5) == 0, "add");
+	execl("/proc/self/exe", "test", AFTER_EXEC, owners_path, NULL);
+	return 1;
+}
+
+static void a_program_resumes_what_it_had_before_exec(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	test_in_child(join_and_exec, NULL);
+	expect(0, 5);
+}
+
 /* Namesakes */
 
 static void the_living_are_not_resumed(void **state)
@@ -790,6 +825,24 @@ static void names_last_while_there_is_room(void **state)
 	stop(pid);
 }
 
+static void let_another_end(void)
+{
+	come_and_end("a", RESUME, 5);
+}
+
+/* Another process makes the first slots at the same time, has a name, and ends. */
+static void names_last_from_the_first_on(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	deadly = "owner: block looked for";
+	meanwhile = let_another_end;
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_null(deadly);
+	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, 1);
+	assert_string_equal(only().name, "a");
+}
+
 static int take_the_lock(void *arg)
 {
 	struct percpu_rwlock *l = NULL;
@@ -932,6 +985,7 @@ int main(int argc, char **argv)
 		NAME_TEST(each_rule_goes_on),
 		NAME_TEST(doubles_go_on),
 		NAME_TEST(who_has_left_is_resumed),
+		NAME_TEST(a_program_resumes_what_it_had_before_exec),
 		NAME_TEST(the_living_are_not_resumed),
 		NAME_TEST(the_first_of_several_is_resumed),
 		NAME_TEST(one_of_two_resumes),
@@ -947,11 +1001,14 @@ int main(int argc, char **argv)
 		NAME_TEST(readers_see_whole_names),
 		NAME_TEST(hostile_names_are_none),
 		NAME_TEST(names_last_while_there_is_room),
+		NAME_TEST(names_last_from_the_first_on),
 		NAME_TEST(locks_are_not_resumed),
 		NAME_TEST(workers_come_and_go),
 		NAME_TEST(workers_are_killed),
 	};
 
+	if (argc > 2 && strcmp(argv[1], AFTER_EXEC) == 0)
+		return resume_after_exec(argv[2]);
 	crowds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0; /* rounds of 8 workers */
 	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }

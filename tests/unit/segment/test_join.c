@@ -216,6 +216,16 @@ static void a_segment_may_have_no_owners(void **state)
 	assert_int_equal(o[0].pid, getpid());
 }
 
+/* The file is a region in which another program has put something else where owners are. */
+static void the_root_may_be_taken(void **state)
+{
+	(void)state;
+	assert_int_equal(percpu_region_set_root(s->region, PERCPU_OWNERS_ROOT, 0, s->control_key),
+			 0);
+	assert_int_equal(percpu_segment_join(s, "a", RESUME), -EBADMSG);
+	assert_non_null(strstr(percpu_error(), "owner \"a\": the file is none of this library"));
+}
+
 #define JOIN_TEST(f) cmocka_unit_test_setup_teardown(f, begin, remove_segment)
 
 int main(void)
@@ -226,6 +236,8 @@ int main(void)
 		JOIN_TEST(torn_slots_have_no_name),
 		JOIN_TEST(failures_are_told),
 		cmocka_unit_test_setup_teardown(a_segment_may_have_no_owners, make_segment,
+						remove_segment),
+		cmocka_unit_test_setup_teardown(the_root_may_be_taken, make_segment,
 						remove_segment),
 	};
 
