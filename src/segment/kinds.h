@@ -151,7 +151,7 @@ bool percpu_parameters_differ(struct percpu_segment *s, unsigned kind, uint64_t 
 
 /* kinds_bounds.c: own bounds of histograms */
 
-/** Write why these are no options of a histogram, which reading them has told by e. Returns e. */
+/** Write why reading these options of a histogram failed with e. Returns e. */
 int percpu_bounds_complain(const char *name, const struct percpu_histogram_options *asked, int e,
 			   struct percpu_reason *why);
 

@@ -172,7 +172,9 @@ proctype fetch(bool is_last)
 	bool clean;
 
 	if
-	:: is_last -> ended == THREADS
+	:: is_last ->
+		ended == THREADS;
+		assert(!claim || stopped != NOBODY || killed != NOBODY)
 	:: !is_last
 	fi;
 	atomic {
@@ -203,7 +205,6 @@ proctype fetch(bool is_last)
 	assert(!(clean && result != 0 && old[result])); /* from before a reset */
 	if
 	:: is_last ->
-		assert(!claim || stopped != NOBODY || killed != NOBODY);
 		assert(result == last || stopped != NOBODY);
 		assert(result == last || result == before || result == killed + 1 ||
 		       (result == 0 && killed != NOBODY))
