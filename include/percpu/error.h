@@ -34,9 +34,11 @@ PERCPU_API const char *percpu_strerror(int e);
  *	percpu_reader_open(), percpu_reader_open_fd(), percpu_reader_read(),
  *	percpu_reader_set_consistent(), percpu_reader_set_timeout(), percpu_reader_cpus()
  *
- * A percpu_reader_read() that returns 0 writes a sentence, too, if values are missing in its
- * picture: it names the first one. Every other call leaves the sentence as it is, also one that
- * succeeds, and closing. So use it only after an error, or if percpu_reader_info.missing is not 0.
+ * Some calls that return 0 write a sentence, too: a percpu_reader_read() in whose picture values are
+ * missing, which it names the first one of; the opening of a segment that is private instead
+ * (PERCPU_SEGMENT_FALLBACK); and a look-up that got the overflow of its family. Every other call
+ * leaves the sentence as it is, also one that succeeds, and closing. So use it only after an error,
+ * or in these three cases.
  *
  * There is one sentence for a thread, whichever segment or reader it is about. The thread's next
  * call that says why overwrites it. So does a call in a child of vfork(), which uses the thread of

@@ -18,10 +18,12 @@ PERCPU_BEGIN_DECLS
  * All calls of this header have this in common, unless one says otherwise.
  *
  * Context: any thread; not a signal handler, except for values that this process has found before
- * through the same family. A child of fork may use its parent's families and handles.
+ * through the same family, if no process removes series of it. A child of fork may use its parent's
+ * families and handles.
  * Ordering: none.
- * Progress: a call for values that this process has found before is wait-free. Another one takes a
- * lock of the process, and may take one between processes, for which it waits a second at most.
+ * Progress: a call for values that this process has found before, and that no process has removed
+ * since, is wait-free. Another one takes a lock of the process and memory, and may take a lock
+ * between processes, for which it waits a second at most.
  */
 
 /** The value of all labels of the overflow. Readers list the overflow once a call has got it. */
@@ -66,10 +68,11 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_family(struct percpu_segment *s,
  * Find the series with these values, one for each label, or create it. The same values always have
  * the same handle. If the series was removed, it begins anew, at 0.
  *
- * The handle is that of the overflow if a value has more than 4096 bytes or is not UTF-8, the family
- * has cap series, the segment or the disk is full, there is no memory, or another process has held
- * the lock for a second. percpu_family_invalid() and percpu_family_overflows() count these calls, and
- * percpu_error() says why.
+ * The handle is that of the overflow if a value has more than 4096 bytes or is not UTF-8, or all
+ * texts of the series have too many bytes together: percpu_family_invalid() counts these calls. It is
+ * that of the overflow also if the family has cap series, the segment or the disk is full, there is
+ * no memory, or another process has held the lock for a second: percpu_family_overflows() counts
+ * these. percpu_error() says why.
  *
  * Return 0, or
  *	-EINVAL	a NULL; the family is of another kind

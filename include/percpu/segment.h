@@ -106,8 +106,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned 
  * NULL if the segment is in its file, or s is NULL. The sentence is valid until the segment is
  * closed.
  *
- * An -EINVAL of percpu_segment_open() is a mistake of the program, and not covered. If there is no
- * memfd either, percpu_segment_open() returns the error of the file.
+ * With -EINVAL, -ENAMETOOLONG, -EILSEQ and -E2BIG the program has made a mistake, which is not
+ * covered. If there is no memfd either, percpu_segment_open() returns the error of the file. For
+ * percpu_segment_open_table() the sentence may be about a row that the file cannot have.
  *
  * Context: signal handlers, too.
  * Progress: wait-free.
@@ -212,7 +213,7 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  * values where they differ.
  *
  * What an exposition format can carry is accepted. percpu_metric_advice() says what naming guides
- * would say. No label is named __name__; none of a histogram is named le, none of a summary
+ * would say. No metric has a name that begins with percpu_family_. No label is named __name__; none of a histogram is named le, none of a summary
  * quantile, and none of extrema extreme. The amounts that are added to a counter of a segment are
  * not negative: readers take a counter that fell for one that began anew. Exposition formats have
  * series with names of their own: NAME_total of a counter or statistics, NAME_bucket, NAME_count and

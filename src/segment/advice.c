@@ -54,6 +54,54 @@ static bool has_end_of_others(const char *name)
 	       has_end(name, "_created");
 }
 
+/* Return whether one of the name's words, between '_', is one of these; the last is NULL. */
+static bool has_word(const char *name, const char *const *words)
+{
+	size_t n;
+
+	for (; *name != '\0'; name += n + (name[n] == '_')) {
+		n = strcspn(name, "_");
+		for (size_t i = 0; words[i] != NULL; i++)
+			if (strlen(words[i]) == n && memcmp(words[i], name, n) == 0)
+				return true;
+	}
+	return false;
+}
+
+static bool has_type(const char *name)
+{
+	static const char *const types[] = { "counter", "gauge", "histogram", "summary", NULL };
+
+	return has_word(name, types);
+}
+
+static bool has_abbreviation(const char *name)
+{
+	static const char *const short_units[] = { "s",	 "ms", "us", "ns", "sec", "b", "kb", "mb",
+						   "gb", "tb", "pb", "m",  "h",	  "d", NULL };
+
+	return has_word(name, short_units);
+}
+
+static bool has_odd_unit(const char *name)
+{
+	static const char *const units[] = { "milliseconds", "microseconds", "nanoseconds",
+					     "minutes",	     "hours",	     "days",
+					     "kilobytes",    "megabytes",    "gigabytes",
+					     "bits",	     "percent",	     NULL };
+
+	return has_word(name, units);
+}
+
+/* Return whether a capital letter follows a small one. */
+static bool has_camel_case(const char *name)
+{
+	for (; name[0] != '\0'; name++)
+		if (name[0] >= 'a' && name[0] <= 'z' && name[1] >= 'A' && name[1] <= 'Z')
+			return true;
+	return false;
+}
+
 static bool has_reserved_label(const struct percpu_metric *m)
 {
 	for (size_t i = 0; i < m->labels && m->label_names != NULL; i++)
@@ -88,6 +136,13 @@ static const char *choose(const struct percpu_metric *m, const struct percpu_kin
 		  "digit: queries must quote it" },
 		{ is_plain(m->name, true) && !is_plain(m->name, false),
 		  "the name has a ':', which is for recording rules" },
+		{ has_camel_case(m->name),
+		  "the words of a name are of small letters, with '_' between" },
+		{ has_type(m->name),
+		  "the name does not say the type: counter, gauge, histogram, summary" },
+		{ has_abbreviation(m->name), "a unit in the name is not abbreviated" },
+		{ *unit == '\0' && has_odd_unit(m->name),
+		  "a unit in the name is a base unit: seconds and not milliseconds, bytes and not bits" },
 		{ counts && !has_end(m->name, "_total"), "the name of a counter ends in _total" },
 		{ !counts && has_end(m->name, "_total"),
 		  "only the name of a counter ends in _total" },

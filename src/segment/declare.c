@@ -119,12 +119,20 @@ static int add_record(struct percpu_segment *s, const struct percpu_asked *m,
 	return e;
 }
 
+/* Write that the family has no room. Returns -ENOSPC. */
+static int tell_cap(const struct percpu_asked *m, struct percpu_reason *why)
+{
+	return percpu_reason_set(why, -ENOSPC, "%.*s: the family has as many series as its cap",
+				 m->record->head.name, (const char *)m->record->bytes);
+}
+
 /* Find the record of the metric, or add it. Let a removed series begin anew. Returns 0 or -errno. */
 static int find_record_of(struct percpu_segment *s, const struct percpu_asked *m,
 			  struct percpu_finding *f, struct percpu_reason *why)
 {
 	int e = percpu_directory_refresh(s);
 
+	f->found = PERCPU_FOUND_DAMAGE;
 	if (e != 0)
 		return e;
 	*f = percpu_directory_find(s, m->record, m->member, why);
@@ -139,7 +147,7 @@ static int find_record_of(struct percpu_segment *s, const struct percpu_asked *m
 	       f->found == PERCPU_FOUND_IT	? 0 :
 	       f->found == PERCPU_FOUND_REMOVED ? 0 :
 	       f->found == PERCPU_FOUND_OTHER	? -EEXIST :
-	       f->found == PERCPU_FOUND_FULL	? -ENOSPC :
+	       f->found == PERCPU_FOUND_FULL	? tell_cap(m, why) :
 						  -EBADMSG;
 }
 
@@ -227,7 +235,8 @@ int percpu_segment_open_metric(struct percpu_segment *s, const struct percpu_ask
 	int e = find_record_of(s, m, &f, why);
 
 	if (e != 0)
-		return e == -EEXIST ? e : complain_of_metric(m, e, why);
+		return e == -EEXIST || f.found == PERCPU_FOUND_FULL ? e :
+								      complain_of_metric(m, e, why);
 	*at = f.at;
 	*handle = f.handle;
 	/* All series of a family have its parameters. The overflow was compared with them. */

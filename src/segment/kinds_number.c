@@ -96,6 +96,19 @@ const struct percpu_kind_row percpu_kind_fcounter = {
 
 /* Gauges. */
 
+/* Say so before the name is taken. */
+static int gauge_check(const char *name, const struct percpu_record_copy *asked,
+		       const struct percpu_parameters *p, struct percpu_reason *why)
+{
+	(void)asked;
+	(void)p;
+	return percpu_pair_is_atomic() ? 0 :
+					 percpu_reason_set(why, -ENOTSUP,
+							   "%s: this process cannot have such a "
+							   "metric in a file",
+							   name);
+}
+
 static int gauge_open(struct percpu_segment *s, struct percpu_anchor *at,
 		      const struct percpu_parameters *p, void *ret)
 {
@@ -131,6 +144,7 @@ const struct percpu_kind_row percpu_kind_gauge = {
 	.ending = "",
 	.series = percpu_series_of_gauges,
 	.in_families = true,
+	.check = gauge_check,
 	.open = gauge_open,
 	.attach = gauge_attach,
 	.reset = gauge_reset,
@@ -177,6 +191,7 @@ const struct percpu_kind_row percpu_kind_fgauge = {
 	.ending = "",
 	.series = percpu_series_of_gauges,
 	.in_families = true,
+	.check = gauge_check,
 	.open = fgauge_open,
 	.attach = fgauge_attach,
 	.reset = fgauge_reset,
@@ -224,6 +239,7 @@ const struct percpu_kind_row percpu_kind_latest = {
 	.ending = "",
 	.series = percpu_series_of_gauges,
 	.in_families = true,
+	.check = gauge_check,
 	.open = latest_open,
 	.attach = latest_attach,
 	.clear = latest_clear,

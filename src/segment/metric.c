@@ -8,6 +8,7 @@
 
 #include "segment.h"
 
+#define OF_FAMILIES "percpu_family_"
 #define SHOWN 40 /* bytes of a wrong text that a sentence shows */
 
 /* Return how many bytes of a text a sentence shows. */
@@ -26,6 +27,11 @@ static int check_metric_name(const char *name, struct percpu_reason *why)
 					 name, PERCPU_METRIC_NAME);
 	if (!percpu_text_is_utf8(name))
 		return percpu_reason_set(why, -EILSEQ, "%.*s: the name is not UTF-8",
+					 shown_of(name), name);
+	if (strncmp(name, OF_FAMILIES, strlen(OF_FAMILIES)) == 0)
+		return percpu_reason_set(why, -EINVAL,
+					 "%.*s: names that begin with " OF_FAMILIES " are those by "
+					 "which percpu_reader_print() tells of families",
 					 shown_of(name), name);
 	return 0;
 }

@@ -243,7 +243,7 @@ int percpu_presence_hold(struct percpu_segment *s)
 	percpu_series_free_removed(s);
 	PERCPU_STEP("remove: to be present");
 	percpu_process_lock();
-	if (s->presence == NULL)
+	if (s->presence == NULL && s->fallback == NULL) /* nothing else opens a private segment */
 		e = lock_presence(s, &s->presence);
 	percpu_process_unlock();
 	PERCPU_STEP("remove: presence locked");

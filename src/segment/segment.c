@@ -174,11 +174,11 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
 }
 
-static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_options *o,
-			   struct percpu_segment **ret, struct percpu_reason *why)
+static int open_descriptor(int fd, const char *name, unsigned flags,
+			   const struct percpu_segment_options *o, struct percpu_segment **ret,
+			   struct percpu_reason *why)
 {
 	struct percpu_region *r;
-	char name[32];
 	struct how how;
 	int e = read_how(o, flags, &how, why);
 
@@ -188,21 +188,18 @@ static int open_descriptor(int fd, unsigned flags, const struct percpu_segment_o
 	if (e == 0)
 		e = percpu_file_open_fd(fd, region_flags(flags), &how.region, percpu_control_make,
 					&how.making, &r);
-	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
 	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
 }
 
-/* Open a segment in a file of this process and of its forks alone, because of the sentence that
- * the thread has. Returns 0 or -errno. */
-static int open_private(unsigned flags, const struct percpu_segment_options *o,
-			struct percpu_segment **ret)
+int percpu_segment_open_private(const char *name, unsigned flags,
+				const struct percpu_segment_options *o, struct percpu_segment **ret)
 {
 	const unsigned kept = flags & PERCPU_SEGMENT_DEBUG;
 	const int fd = memfd_create("percpu", MFD_CLOEXEC);
 	struct percpu_segment *s = NULL;
 	struct percpu_reason why;
 	int e = fd < 0 ? percpu_errno() :
-			 open_descriptor(fd, kept | PERCPU_SEGMENT_CREATE, o, &s, &why);
+			 open_descriptor(fd, name, kept | PERCPU_SEGMENT_CREATE, o, &s, &why);
 
 	if (fd >= 0)
 		close(fd);
@@ -217,14 +214,22 @@ static int open_private(unsigned flags, const struct percpu_segment_options *o,
 	return 0;
 }
 
+bool percpu_segment_falls_back(unsigned flags, int e)
+{
+	return (flags & PERCPU_SEGMENT_FALLBACK) && e != -EINVAL && e != -ENAMETOOLONG &&
+	       e != -EILSEQ && e != -E2BIG;
+}
+
 /* What an open call returns that has failed with e: why is kept, or the segment is private. */
 static int end_failed(int e, const struct percpu_opening *opening, const struct percpu_reason *why,
 		      unsigned flags, const struct percpu_segment_options *o,
 		      struct percpu_segment **ret)
 {
+	const char *const name = opening->name != NULL ? opening->name : "of a descriptor";
+
 	(void)percpu_error_keep_opening(e, opening, why);
-	return (flags & PERCPU_SEGMENT_FALLBACK) && e != -EINVAL &&
-			       open_private(flags, o, ret) == 0 ?
+	return percpu_segment_falls_back(flags, e) &&
+			       percpu_segment_open_private(name, flags, o, ret) == 0 ?
 		       0 :
 		       e;
 }
@@ -249,9 +254,12 @@ int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_o
 {
 	const struct percpu_opening opening = { .fd = fd };
 	struct percpu_reason why = { "" };
-	int e = ret != NULL ? open_descriptor(fd, flags, o, ret, &why) :
-			      percpu_reason_set(&why, -EINVAL, NO_PLACE);
+	char name[32];
+	int e;
 
+	(void)snprintf(name, sizeof(name), "of descriptor %d", fd);
+	e = ret != NULL ? open_descriptor(fd, name, flags, o, ret, &why) :
+			  percpu_reason_set(&why, -EINVAL, NO_PLACE);
 	return e != 0 ? end_failed(e, &opening, &why, flags, o, ret) : 0;
 }
 

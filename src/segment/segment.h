@@ -351,6 +351,15 @@ struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s);
 #define PERCPU_FLAT_NAMES "/dev/shm/percpu." /* in front of a name that is no path */
 #define PERCPU_SERVICE_NAMES "/run/percpu/"  /* where readers look after that */
 
+/** Open a segment in a file of this process and of its forks alone, because of the sentence that the
+ *  thread has. Returns 0 or -errno. */
+int percpu_segment_open_private(const char *name, unsigned flags,
+				const struct percpu_segment_options *o,
+				struct percpu_segment **ret);
+
+/** Return whether a segment whose file cannot be had because of e is private then. */
+bool percpu_segment_falls_back(unsigned flags, int e);
+
 /** Return the path of the segment of that name, or NULL, *e, and why if the name is wrong. The
  *  caller frees it. */
 char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why);

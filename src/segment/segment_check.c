@@ -48,7 +48,9 @@ static void explain_null(const void *address)
 {
 	static bool said; /* atomic */
 
-	if ((uintptr_t)address < null_end && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+	/* An object's chunk is in front of it, at the end of all addresses. */
+	if (((uintptr_t)address < null_end || 0 - (uintptr_t)address < null_end) &&
+	    !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
 		percpu_debug_say("SIGSEGV at address %p: if a handle is NULL, its declaration has "
 				 "failed, and percpu_error() has said why",
 				 address);

@@ -47,6 +47,17 @@ int percpu_segment_declare(struct percpu_segment *s, const struct percpu_declara
 	return e;
 }
 
+/* Declare the table. If that fails, close the segment. Returns 0 or -errno. */
+static int declare_or_close(struct percpu_segment *s, const struct percpu_declaration *table,
+			    size_t n)
+{
+	int e = percpu_segment_declare(s, table, n);
+
+	if (e != 0)
+		percpu_segment_close(s);
+	return e;
+}
+
 int percpu_segment_open_table(const char *name, unsigned flags,
 			      const struct percpu_segment_options *o,
 			      const struct percpu_declaration *table, size_t n,
@@ -58,11 +69,14 @@ int percpu_segment_open_table(const char *name, unsigned flags,
 	if (ret == NULL)
 		return percpu_error_say(-EINVAL, "there is no place for the segment");
 	e = percpu_segment_open(name, flags, o, &s);
-	if (e == 0)
-		e = percpu_segment_declare(s, table, n);
 	if (e != 0)
-		percpu_segment_close(s);
-	else
+		return e;
+	e = declare_or_close(s, table, n);
+	/* The file may have no room for a row, or have another metric of its name. */
+	if (e != 0 && percpu_segment_falls_back(flags, e) &&
+	    percpu_segment_open_private(name, flags, o, &s) == 0)
+		e = declare_or_close(s, table, n);
+	if (e == 0)
 		*ret = s;
 	return e;
 }

@@ -75,12 +75,39 @@ static void units(void **state)
 	says(&m, PERCPU_METRIC_GAUGE, 1, "does not end in the unit");
 	m.name = "seconds";
 	says(&m, PERCPU_METRIC_GAUGE, 1, "does not end in the unit");
-	m.name = "a_seconds_b";
+	m.name = "a_seconds_x";
 	says(&m, PERCPU_METRIC_GAUGE, 1, "does not end in the unit");
 	m.name = "a_milliseconds";
 	m.unit = "milliseconds";
 	says(&m, PERCPU_METRIC_GAUGE, 1, "no base unit");
 	m.unit = "";
+	says(&m, PERCPU_METRIC_GAUGE, 1, "seconds and not milliseconds");
+	m.name = "milliseconds_a";
+	says(&m, PERCPU_METRIC_GAUGE, 1, "seconds and not milliseconds");
+	m.name = "millisecondsa";
+	says(&m, PERCPU_METRIC_GAUGE, 0, "");
+}
+
+/* What words of a name say. */
+static void words(void **state)
+{
+	struct percpu_metric m = { .size = sizeof(m), .name = "a_x_gauge", .help = "h" };
+
+	(void)state;
+	says(&m, PERCPU_METRIC_GAUGE, 1, "does not say the type");
+	m.name = "histogram";
+	says(&m, PERCPU_METRIC_HISTOGRAM, 1, "does not say the type");
+	m.name = "gauges";
+	says(&m, PERCPU_METRIC_GAUGE, 0, "");
+	m.name = "a_ms";
+	says(&m, PERCPU_METRIC_GAUGE, 1, "not abbreviated");
+	m.name = "kb_a";
+	says(&m, PERCPU_METRIC_GAUGE, 1, "not abbreviated");
+	m.name = "ams";
+	says(&m, PERCPU_METRIC_GAUGE, 0, "");
+	m.name = "fooBar";
+	says(&m, PERCPU_METRIC_GAUGE, 1, "small letters");
+	m.name = "FOO_Bar";
 	says(&m, PERCPU_METRIC_GAUGE, 0, "");
 }
 
@@ -143,11 +170,9 @@ static void what_is_no_metric_gets_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(units),
-		cmocka_unit_test(base_units),
-		cmocka_unit_test(labels),
-		cmocka_unit_test(what_is_no_metric_gets_none),
+		cmocka_unit_test(names),  cmocka_unit_test(units),
+		cmocka_unit_test(words),  cmocka_unit_test(base_units),
+		cmocka_unit_test(labels), cmocka_unit_test(what_is_no_metric_gets_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

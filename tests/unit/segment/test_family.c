@@ -207,6 +207,18 @@ static void counts_by_values_are_of_the_series(void **state)
 	says("h: is a family of another kind");
 }
 
+/* A full family is told from a full disk. */
+static void the_cap_is_told(void **state)
+{
+	static const char *const x[] = { "x" }, *const y[] = { "y" };
+	struct percpu_family *f = family_of(s, 1);
+
+	(void)state;
+	assert_int_equal(percpu_family_add(f, x, 1), 0);
+	assert_int_equal(percpu_family_add(f, y, 1), 0);
+	says("f_total: the family has as many series as its cap");
+}
+
 /* Series are told apart by each of their values. */
 static void each_value_counts(void **state)
 {
@@ -707,6 +719,7 @@ int main(void)
 		both(caps_hold_and_nothing_is_lost),
 		both(overflows_are_hidden_until_they_are_needed),
 		both(counts_by_values_are_of_the_series),
+		both(the_cap_is_told),
 		both(each_value_counts),
 		both(records_of_series_have_no_cap),
 		both(one_value_of_overflow_is_a_series),

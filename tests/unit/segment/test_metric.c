@@ -204,6 +204,9 @@ static void labels_are_checked(void **state)
 	refused(extrema(&m), -EINVAL, "no label is named extreme: by that label");
 	names[1] = "a";
 	refused(counter(&m), -EINVAL, "two labels are named a");
+	refused(counter(&(const struct percpu_metric){ .size = sizeof(struct percpu_metric),
+						       .name = "percpu_family_overflows_total" }),
+		-EINVAL, "by which percpu_reader_print() tells of families");
 	names[1] = NULL;
 	refused(counter(&m), -EINVAL, "the name of label 1 is NULL");
 	names[1] = "\xff";

@@ -63,8 +63,7 @@ static struct percpu_segment *open_again(void)
 {
 	struct percpu_segment *t = NULL;
 
-	test_child_require(percpu_segment_open(path, 0, NULL, &t) == 0,
-			   percpu_error());
+	test_child_require(percpu_segment_open(path, 0, NULL, &t) == 0, percpu_error());
 	return t;
 }
 
@@ -531,8 +530,7 @@ static void resets_keep_the_bounds(void **state)
 	percpu_histogram_record(h, 2);
 	is_seen("h", 2, bounds, ((const uint64_t[]){ 0, 1, 0 }), 2);
 	forget();
-	assert_int_equal(
-		percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t), 0);
+	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_ANEW, NULL, &t), 0);
 	is_seen("h", 2, bounds, ((const uint64_t[]){ 0, 0, 0 }), 0);
 	percpu_histogram_record(h, 3);
 	is_seen("h", 2, bounds, ((const uint64_t[]){ 0, 0, 1 }), 3);

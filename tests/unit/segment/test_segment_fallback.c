@@ -57,6 +57,7 @@ static void works(struct percpu_segment *s)
 	struct percpu_family *f;
 
 	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &counted), 0);
+	assert_null(s->presence);
 	percpu_counter_inc(counted);
 	test_in_child(count_in_child, NULL);
 	assert_int_equal(percpu_segment_counter(s, METRIC("a_total"), &same), 0);

@@ -250,6 +250,40 @@ static void a_table_is_to_count(void **state)
 	percpu_segment_close(s);
 }
 
+/* A row that the file cannot have makes the segment private, if that is asked for. A mistake does
+ * not. */
+static void a_table_falls_back_as_a_whole(void **state)
+{
+	struct percpu_declaration table[] = {
+		percpu_declare_counter(&counter, "a_total", ""),
+		percpu_declare_histogram(&histogram, "b", "", NULL),
+	};
+	const struct percpu_declaration other = percpu_declare_counter(&counter, "b", "");
+	struct percpu_segment *s, *t = NULL;
+
+	(void)state;
+	s = opened("falls", &other, 1);
+	assert_int_equal(percpu_segment_open_table(test_path("falls"), 0, NULL, table, 2, &t),
+			 -EEXIST);
+	assert_null(t);
+	assert_int_equal(percpu_segment_open_table(test_path("falls"), PERCPU_SEGMENT_FALLBACK,
+						   NULL, table, 2, &t),
+			 0);
+	assert_ptr_equal(strstr(percpu_segment_fallback(t), "row 1: b: "),
+			 percpu_segment_fallback(t));
+	percpu_counter_inc(counter);
+	assert_int_equal(percpu_counter_fetch(counter), 1);
+	percpu_histogram_record(histogram, 1);
+	percpu_segment_close(t);
+	t = NULL;
+	table[1].name = "";
+	assert_int_equal(percpu_segment_open_table(test_path("falls"), PERCPU_SEGMENT_FALLBACK,
+						   NULL, table, 2, &t),
+			 -EINVAL);
+	assert_null(t);
+	percpu_segment_close(s);
+}
+
 static void without_the_table_no_segment_is_open(void **state)
 {
 	struct percpu_declaration table[] = {
@@ -290,6 +324,7 @@ int main(void)
 		cmocka_unit_test(more_may_be_set),
 		cmocka_unit_test(rows_have_the_size_of_the_first),
 		cmocka_unit_test(a_table_is_to_count),
+		cmocka_unit_test(a_table_falls_back_as_a_whole),
 		cmocka_unit_test(without_the_table_no_segment_is_open),
 	};
 
