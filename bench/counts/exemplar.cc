@@ -19,7 +19,7 @@
 #define BARE "the same, no labels"
 #define ONE_SLOT "percpu_exemplars_store, one slot for all threads"
 #define CLOCK "clock_gettime(CLOCK_REALTIME)"
-#define LOCKED "a std::string and the time, under a mutex"
+#define BEHIND_MUTEX "a std::string and the time, under a mutex"
 #define FETCH "percpu_exemplars_fetch"
 
 static const percpu_exemplar_label trace_id = { "trace_id", "4bf92f3577b34da6a3ce929d0e0e4736" };
@@ -115,7 +115,7 @@ static void register_all()
 	measure<store_own<0>>(BARE);
 	measure<store_in_one>(ONE_SLOT);
 	measure<read_clock>(CLOCK);
-	measure<store_locked>(LOCKED);
+	measure<store_locked>(BEHIND_MUTEX);
 	must(percpu_exemplars_create(nullptr, &x), "exemplars");
 	must(percpu_exemplars_store(x, 1, &trace_id, 1), "a store");
 	measure_call(FETCH, [] { return percpu_exemplars_fetch(x, 0, &found); });
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 		return 0;
 	print_rows(all.rows, "Adds to counters, ns, CPU time per thread: median (best)",
 		   { ADD, WITH });
-	print_rows(all.rows, "Storing exemplars", { STORE, TWO, BARE, ONE_SLOT, CLOCK, LOCKED });
+	print_rows(all.rows, "Storing exemplars", { STORE, TWO, BARE, ONE_SLOT, CLOCK, BEHIND_MUTEX });
 	print_rows(all.rows, "Reading", { FETCH });
 	all.add_aim("an add to a counter with exemplars, to one without", 1.05,
 		    all.rows.ratio(WITH, 1, ADD, 1));

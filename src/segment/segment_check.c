@@ -117,15 +117,6 @@ static void install_handler(void)
 	sigaction(SIGSEGV, &a, NULL);
 }
 
-/* Copy a name without what would begin another line. */
-static void copy_name(char *to, size_t size, const char *name)
-{
-	(void)snprintf(to, size, "%s", name);
-	for (; *to != '\0'; to++)
-		if ((unsigned char)*to < ' ' || *to == 0x7f)
-			*to = '?';
-}
-
 int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
 {
 	struct percpu_segment_check *c = calloc(1, sizeof(*c));
@@ -134,7 +125,7 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
 		return -ENOMEM;
 	c->segment = s;
 	c->region = s->region;
-	copy_name(c->name, sizeof(c->name), name);
+	(void)snprintf(c->name, sizeof(c->name), "%s", name);
 	s->check = c;
 	percpu_process_lock();
 	c->next = watched;
