@@ -129,7 +129,8 @@ int main(int argc, char **argv)
 		return 0;
 	print_rows(all.rows, "Adds to counters, ns, CPU time per thread: median (best)",
 		   { ADD, WITH });
-	print_rows(all.rows, "Storing exemplars", { STORE, TWO, BARE, ONE_SLOT, CLOCK, BEHIND_MUTEX });
+	print_rows(all.rows, "Storing exemplars",
+		   { STORE, TWO, BARE, ONE_SLOT, CLOCK, BEHIND_MUTEX });
 	print_rows(all.rows, "Reading", { FETCH });
 	all.add_aim("an add to a counter with exemplars, to one without", 1.05,
 		    all.rows.ratio(WITH, 1, ADD, 1));
