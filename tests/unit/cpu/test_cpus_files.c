@@ -504,8 +504,7 @@ static int create_segment(void)
 {
 	struct percpu_segment *s;
 
-	return percpu_segment_open(test_path("new"), PERCPU_SEGMENT_CREATE,
-				   NULL, &s);
+	return percpu_segment_open(test_path("new"), PERCPU_SEGMENT_CREATE, NULL, &s);
 }
 
 static int (*const all_that_read[])(void) = {

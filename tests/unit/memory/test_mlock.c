@@ -283,9 +283,7 @@ static int close_at_the_limit(void *arg)
 
 	(void)arg;
 	lock_memory(0);
-	test_child_require(percpu_segment_open_fd(fd,
-						  PERCPU_SEGMENT_CREATE |
-							  PERCPU_SEGMENT_DEBUG,
+	test_child_require(percpu_segment_open_fd(fd, PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_DEBUG,
 						  NULL, &s) == 0,
 			   "open");
 	test_child_require(percpu_segment_counter(s, &m, &c) == 0, "declare");
