@@ -381,10 +381,11 @@ AT(percpu_owned_gauge, owned, 0, 0, 0);
 SIZE(percpu_owned_fgauge, 48, 24, 24);
 AT(percpu_owned_fgauge, owned, 0, 0, 0);
 
-SIZE(percpu_segment_options, 16, 12, 12);
+SIZE(percpu_segment_options, 24, 16, 16);
 AT(percpu_segment_options, size, 0, 0, 0);
 AT(percpu_segment_options, cpus, 8, 4, 4);
 AT(percpu_segment_options, mode, 12, 8, 8);
+AT(percpu_segment_options, program, 16, 12, 12);
 
 SIZE(percpu_metric, 56, 28, 28);
 AT(percpu_metric, size, 0, 0, 0);
@@ -423,7 +424,7 @@ AT(percpu_declaration, histogram, 72, 40, 40);
 AT(percpu_declaration, fields, 80, 44, 44);
 AT(percpu_declaration, ret, 88, 48, 48);
 
-SIZE(percpu_reader_info, 40, 40, 40);
+SIZE(percpu_reader_info, 88, 88, 84);
 AT(percpu_reader_info, generation, 0, 0, 0);
 AT(percpu_reader_info, since, 8, 8, 8);
 AT(percpu_reader_info, read, 16, 16, 16);
@@ -431,6 +432,7 @@ AT(percpu_reader_info, cpus, 24, 24, 24);
 AT(percpu_reader_info, consistent, 28, 28, 28);
 AT(percpu_reader_info, pending, 32, 32, 32);
 AT(percpu_reader_info, missing, 36, 36, 36);
+AT(percpu_reader_info, program, 40, 40, 40);
 
 SIZE(percpu_reader_series, 104, 80, 76);
 AT(percpu_reader_series, name, 0, 0, 0);
