@@ -294,7 +294,7 @@ enum percpu_print_format {
  * Context: any thread that may use the stream; not a signal handler.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_print(const struct percpu_reader *r, FILE *to,
-						     enum percpu_print_format format);
+						     enum percpu_print_format form);
 
 /** List the processes that have a slot in the segment (owner.h), dead or alive, as
  *  percpu_owners_list(). Returns how many there are. */

@@ -106,7 +106,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open(const char *name, unsigned 
  * NULL if the segment is in its file, or s is NULL. The sentence is valid until the segment is
  * closed.
  *
- * With -EINVAL, -ENAMETOOLONG, -EILSEQ and -E2BIG the program has made a mistake, which is not
+ * A name, an option or a flag that cannot be is a mistake of the program, which is not
  * covered. If there is no memfd either, percpu_segment_open() returns the error of the file. For
  * percpu_segment_open_table() the sentence may be about a row that the file cannot have.
  *

@@ -214,15 +214,12 @@ _Static_assert(sizeof(struct percpu_histogram_control) == 64, "file layout");
 
 /** One of the two copies in a slot of exemplars. */
 struct percpu_exemplar_copy {
-	uint64_t check; /* checksum of what follows, up to the end of the text */
-	uint64_t value; /* bits of a double */
-	uint64_t time;	/* CLOCK_REALTIME in ns */
-	uint64_t
-		bytes; /* of the text: names and values of labels in turn, each with a 0 behind it */
-	uint64_t text[20];
+	uint64_t check;	   /* checksum of what follows, up to the end of the text */
+	uint64_t value;	   /* bits of a double */
+	uint64_t time;	   /* CLOCK_REALTIME in ns */
+	uint64_t bytes;	   /* of the text */
+	uint64_t text[20]; /* names and values of labels in turn, each with a 0 behind it */
 } PERCPU_ALIGNED_WORD;
-
-_Static_assert(sizeof(struct percpu_exemplar_copy) == 192, "file layout");
 
 /** A slot of exemplars. counts/exemplar.c has the changes of its state. */
 struct percpu_exemplar_slot {
@@ -241,8 +238,6 @@ struct percpu_exemplars_control {
 
 _Static_assert(sizeof(struct percpu_exemplars_control) == 64, "file layout");
 
-#define PERCPU_OWNER_NAME_WORDS 8 /* words of an owner's name, with a 0 behind it */
-
 /** A process's slot. */
 struct percpu_owner_slot {
 	uint64_t word;	  /* how often a process took the slot, times 2; odd: the slot is free */
@@ -252,7 +247,7 @@ struct percpu_owner_slot {
 	uint32_t locked;  /* 1: the owner has locked the slot's byte; 0: it could not */
 	uint64_t first;	  /* word / 2 of the owner that began with the name; 0: no name */
 	uint64_t check;	  /* a hash of first and name */
-	uint64_t name[PERCPU_OWNER_NAME_WORDS]; /* bytes of the name, and zeros behind them */
+	uint64_t name[8]; /* bytes of the name, and zeros behind them */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_owner_slot) == 112, "file layout");

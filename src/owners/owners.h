@@ -16,6 +16,8 @@
 _Static_assert(PERCPU_OWNERS_MAX == 1 << PERCPU_OWNERS_BITS &&
 		       PERCPU_OWNERS_MAX == PERCPU_OWNER_BLOCKS * PERCPU_OWNER_SLOTS,
 	       "slots");
+#define PERCPU_OWNER_NAME_WORDS 8 /* words of an owner's name, with a 0 behind it */
+
 _Static_assert(PERCPU_OWNER_NAME_SIZE == PERCPU_OWNER_NAME_WORDS * sizeof(uint64_t), "names");
 
 /** The part of an object's handle that the owners know. */

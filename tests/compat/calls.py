@@ -49,9 +49,7 @@ def inline_functions(source):
     names = set()
     for path in (source / "include/percpu").glob("*.h"):
         pattern = r"^PERCPU_INLINE [^(]*?\b(percpu_\w+)\("
-        names |= set(
-            re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
-        )
+        names |= set(re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE))
     # Functions that fill in a declaration: a binding fills in the struct itself.
     return {
         n
@@ -107,9 +105,7 @@ def counters(lib):
     lib.call("percpu_counter_array_add", array, size(1), i64(5), result=None)
     for words in (2, 4, 8):
         n = (i64 * words)(*range(1, words + 1))
-        lib.call(
-            "percpu_counter_array_add_n", array, size(8), n, size(words), result=None
-        )
+        lib.call("percpu_counter_array_add_n", array, size(8), n, size(words), result=None)
     out = (u64 * 16)()
     lib.value("percpu_counter_array_fetch_all", array, out)
     expected = [0, 5, *[0] * 6, 3, 6, 6, 8, 5, 6, 7, 8]
@@ -134,9 +130,7 @@ def statistics(lib):
     lib.same(list(out), [1, 2, 3, 8], "statistics")
     group = lib.make("percpu_stats_group_create", size(32), size(1), size(2))
     args = (size(1), n, size(0), n, size(4))
-    lib.same(
-        lib.call("percpu_stats_group_update_both", group, *args), 0, "update of both"
-    )
+    lib.same(lib.call("percpu_stats_group_update_both", group, *args), 0, "update of both")
     args = (size(1), n, size(4))
     lib.same(lib.call("percpu_stats_group_update", group, *args), 0, "update of one")
     out = (u64 * 8)()
@@ -174,23 +168,17 @@ def lists(lib):
     lib.same(lib.call("percpu_local_pop", array, c.byref(item)), -2, "pop of nothing")
     queue = lib.make("percpu_local_create", size(16 + 8 * 4), 1)
     two = (u64 * 2)(1, 2)
-    results = [
-        lib.call("percpu_local_copy", queue, u64(3), two, u64(2)) for _ in range(3)
-    ]
+    results = [lib.call("percpu_local_copy", queue, u64(3), two, u64(2)) for _ in range(3)]
     lib.same(results, [0, 0, -28], "copy until it is full")
     word = u64()
-    results = [
-        lib.call("percpu_local_take", queue, u64(3), c.byref(word)) for _ in range(5)
-    ]
+    results = [lib.call("percpu_local_take", queue, u64(3), c.byref(word)) for _ in range(5)]
     lib.same((results, word.value), ([0, 0, 0, 0, -2], 2), "take until it is empty")
 
 
 def rings(lib):
     """Rings of records."""
     ring = lib.make("percpu_ring_create", size(1024), 0)
-    results = [
-        lib.call("percpu_ring_put", ring, b"record", size(n)) for n in (6, 0, 257)
-    ]
+    results = [lib.call("percpu_ring_put", ring, b"record", size(n)) for n in (6, 0, 257)]
     lib.same(results, [0, -22, -90], "put one, nothing, and too much")
 
 
@@ -231,9 +219,7 @@ def buffers(lib):
         lib.call("percpu_wbuf_entry_u64", cells, u64(1), result=Entry),
         lib.call("percpu_wbuf_entry_u64", c.byref(cells, 8), u64(2), result=Entry),
         lib.call("percpu_wbuf_entry_u32", c.byref(small), c.c_uint32(4), result=Entry),
-        lib.call(
-            "percpu_wbuf_entry_double", c.byref(real), c.c_double(2), result=Entry
-        ),
+        lib.call("percpu_wbuf_entry_double", c.byref(real), c.c_double(2), result=Entry),
     )
     lib.same(lib.call("percpu_wbuf_add_n", wbuf, entries, size(4)), 0, "add_n")
     lib.call("percpu_wbuf_hint_flush", wbuf, result=None)
@@ -246,12 +232,8 @@ def doubles(lib):
     counter = lib.make("percpu_fcounter_create")
     array = lib.make("percpu_fcounter_array_create", size(2))
     lib.same(lib.call("percpu_fcounter_add", counter, c.c_double(0.5)), 0, "add")
-    lib.same(
-        lib.call("percpu_fcounter_add", counter, c.c_double(float("nan"))), -33, "NaN"
-    )
-    lib.same(
-        lib.call("percpu_fcounter_array_add", array, size(1), c.c_double(1.5)), 0, "add"
-    )
+    lib.same(lib.call("percpu_fcounter_add", counter, c.c_double(float("nan"))), -33, "NaN")
+    lib.same(lib.call("percpu_fcounter_array_add", array, size(1), c.c_double(1.5)), 0, "add")
     for name, *args in (
         ("percpu_fcounter_fetch", counter),
         ("percpu_fcounter_array_fetch", array),
@@ -284,9 +266,7 @@ def histograms(lib):
     lib.same(created, 0, "a snapshot")
     first = size(0)
     lib.call("percpu_histogram_record", histogram, c.c_double(0.5), result=None)
-    lib.call(
-        "percpu_histogram_record_at", histogram, first, c.c_double(0.5), result=None
-    )
+    lib.call("percpu_histogram_record_at", histogram, first, c.c_double(0.5), result=None)
     lib.call("percpu_histogram_record_ticks", histogram, u64(1), result=None)
     lib.call("percpu_histogram_record_ticks_at", histogram, first, u64(2), result=None)
     lib.same(lib.so.percpu_histogram_fetch(histogram, first, snapshot), 0, "fetch")
@@ -301,37 +281,23 @@ def extremes(lib):
     words = lib.make("percpu_extrema_create", 0)
     reals = lib.make("percpu_extrema_create", 1)
     lib.same(lib.call("percpu_extrema_observe", words, i64(-5)), 0, "observe")
-    lib.same(
-        lib.call("percpu_extrema_observe", reals, i64(-5)), -22, "a word among doubles"
-    )
-    lib.same(
-        lib.call("percpu_extrema_observe_double", reals, c.c_double(0.5)), 0, "observe"
-    )
+    lib.same(lib.call("percpu_extrema_observe", reals, i64(-5)), -22, "a word among doubles")
+    lib.same(lib.call("percpu_extrema_observe_double", reals, c.c_double(0.5)), 0, "observe")
     least, most, low, high = i64(), i64(), c.c_double(), c.c_double()
-    lib.same(
-        lib.so.percpu_extrema_fetch(words, c.byref(least), c.byref(most)), 0, "fetch"
-    )
+    lib.same(lib.so.percpu_extrema_fetch(words, c.byref(least), c.byref(most)), 0, "fetch")
     lib.same((least.value, most.value), (-5, -5), "extremes")
     fetch = lib.so.percpu_extrema_fetch_double
-    lib.same(
-        (fetch(reals, c.byref(low), c.byref(high)), high.value), (0, 0.5), "of doubles"
-    )
+    lib.same((fetch(reals, c.byref(low), c.byref(high)), high.value), (0, 0.5), "of doubles")
 
 
 def approximately(lib):
     """An approximate sum, which is exact while all adds fit into one reach."""
     sums = lib.make("percpu_approx_create", None)
     lib.call("percpu_approx_add", sums, i64(1 << 41), result=None)
-    lib.same(
-        lib.call("percpu_approx_estimate", sums, result=i64), 1 << 41, "approximate sum"
-    )
+    lib.same(lib.call("percpu_approx_estimate", sums, result=i64), 1 << 41, "approximate sum")
     limit = i64((1 << 41) + 2)
-    lib.same(
-        lib.call("percpu_approx_add_below", sums, i64(2), limit), 0, "below the limit"
-    )
-    lib.same(
-        lib.call("percpu_approx_add_below", sums, i64(1), limit), -errno.ERANGE, "above"
-    )
+    lib.same(lib.call("percpu_approx_add_below", sums, i64(2), limit), 0, "below the limit")
+    lib.same(lib.call("percpu_approx_add_below", sums, i64(1), limit), -errno.ERANGE, "above")
     lib.same(lib.value("percpu_approx_fetch", sums), (1 << 41) + 2, "exact sum")
 
 
@@ -342,9 +308,7 @@ def references(lib):
     lib.same(lib.call("percpu_ref_get", ref), 0, "get")
     lib.same(lib.call("percpu_ref_get_many", ref, u64(5)), 0, "get")
     lib.same(lib.call("percpu_ref_tryget", ref, result=c.c_bool), True, "tryget")
-    lib.same(
-        lib.call("percpu_ref_tryget_many", ref, u64(2), result=c.c_bool), True, "tryget"
-    )
+    lib.same(lib.call("percpu_ref_tryget_many", ref, u64(2), result=c.c_bool), True, "tryget")
     lib.same(lib.call("percpu_ref_tryget_live", ref, result=c.c_bool), True, "tryget")
     lib.same(lib.call("percpu_ref_put", ref), 0, "put")
     lib.same(lib.call("percpu_ref_put_many", ref, u64(9)), 0, "put")
@@ -493,11 +457,7 @@ def try_all(source, work, late):
             part(lib)
     except AssertionError as wrong:
         return str(wrong)
-    return (
-        None
-        if lib.called == inline
-        else f"not called here: {sorted(inline ^ lib.called)}"
-    )
+    return None if lib.called == inline else f"not called here: {sorted(inline ^ lib.called)}"
 
 
 def main():
@@ -514,9 +474,7 @@ def main():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             print("# " + done.stderr.strip().replace("\n", "\n# "))
-        print(
-            f"{'ok' if done.returncode == 0 else 'not ok'} {number} - as a library {kind}"
-        )
+        print(f"{'ok' if done.returncode == 0 else 'not ok'} {number} - as a library {kind}")
     print(f"1..{len(kinds)}")
 
 

@@ -1224,7 +1224,7 @@ static int store_exemplar(const struct percpu_histogram *h, double v,
 static int exemplar_labels(int64_t n)
 {
 	struct percpu_exemplar_label labels[17];
-	char names[17][3];
+	char names[17][24];
 
 	for (size_t i = 0; i < (size_t)n; i++) {
 		(void)snprintf(names[i], sizeof(names[i]), "%02zu", i);

@@ -714,6 +714,15 @@ static int record_for_ever(void *arg)
 	return 0;
 }
 
+static uint64_t recorded(struct percpu_histogram *h)
+{
+	struct percpu_histogram_snapshot *s = look_at_bounded(h);
+	const uint64_t n = s->count;
+
+	percpu_histogram_snapshot_destroy(s);
+	return n;
+}
+
 /* A killed process has recorded each value whole. */
 static void killed_recorders_leave_whole_values(void **state)
 {
@@ -727,9 +736,12 @@ static void killed_recorders_leave_whole_values(void **state)
 	assert_int_equal(percpu_region_open(test_path("killed"), BOUNDS_CREATE, NULL, &r), 0);
 	assert_int_equal(percpu_histogram_create_in(r, &o, &h), 0);
 	for (unsigned i = 0; i < test_rounds(20); i++) {
+		const uint64_t before = recorded(h);
 		pid_t pid = test_fork(record_for_ever, h);
 
-		test_sleep_us(500 + 100 * i);
+		while (recorded(h) == before)
+			test_sleep_us(100);
+		test_sleep_us(100 * i);
 		kill(pid, SIGKILL);
 		test_wait(pid, 60);
 	}

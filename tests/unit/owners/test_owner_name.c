@@ -393,14 +393,19 @@ static int join_and_exec(void *arg)
 	test_child_require(percpu_owners_join_as(owners, "a", 0) == 0, "join");
 	test_child_require(percpu_owned_gauge_add(gauge, 5) == 0, "add");
 	execl("/proc/self/exe", "test", AFTER_EXEC, owners_path, NULL);
-	return 1;
+	return 77;
 }
 
 static void a_program_resumes_what_it_had_before_exec(void **state)
 {
+	int status;
+
 	(void)state;
 	make(PERCPU_OWNED_SUM);
-	test_in_child(join_and_exec, NULL);
+	status = test_wait(test_fork(join_and_exec, NULL), 60);
+	if (status == 77 << 8)
+		test_skip("an emulator runs no other program");
+	assert_int_equal(status, 0);
 	expect(0, 5);
 }
 

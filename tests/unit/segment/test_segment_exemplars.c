@@ -198,7 +198,7 @@ static void families_have_them(void **state)
 	assert_int_equal(percpu_family_exemplars(f, y_value, &of_y), 0);
 	assert_int_equal(percpu_family_overflows(f), 1);
 	assert_true(of_y != of_x && value_in(of_y, 20) == -ENODATA);
-	assert_int_equal(percpu_exemplars_store(of_y, 0.6, NULL, 0), 0);
+	assert_int_equal(percpu_exemplars_store(of_y, 0.625, NULL, 0), 0);
 	assert_int_equal(percpu_family_exemplars(f, (const char *const[]){ "\xff" }, &again), 0);
 	assert_ptr_equal(again, of_y);
 	assert_int_equal(percpu_family_exemplars(f, y_value, &again), 0);
@@ -210,7 +210,7 @@ static void families_have_them(void **state)
 	assert_true(value_in(again, 20) == 0.75);
 	assert_int_equal(percpu_reader_read(r), 0);
 	assert_int_equal(percpu_reader_count(r), 3);
-	assert_true(picture_of(1, 20) + picture_of(2, 20) == 0.75 + 0.6);
+	assert_true(picture_of(1, 20) + picture_of(2, 20) == 0.75 + 0.625);
 }
 
 static void removed_series_lose_them(void **state)
