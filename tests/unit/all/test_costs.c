@@ -841,18 +841,22 @@ static void permissions_are_taken_together(void **state)
 	test_unpin(0);
 }
 
-/* A check that is refused, or allowed by the CPU's permissions, or by taking more. */
+/* A check that is refused, or allowed by the CPU's permissions, or by taking more. One that is
+ * preempted begins anew. */
 static void checks_read_the_clock_once(void **state)
 {
 	struct percpu_rate *rate;
+	unsigned more = 0;
 
 	(void)state;
 	assert_int_equal(percpu_rate_create(1000, 3600000, &rate), 0);
 	for (int i = 0; i < 1100; i++) {
 		begin_costs();
 		assert_true(percpu_rate_check(rate) == (i < 1000));
-		expect_exactly("a check", CLOCK, 1);
+		assert_true(so_far(CLOCK) >= 1);
+		more += so_far(CLOCK) > 1;
 	}
+	assert_true(more < 50);
 	percpu_rate_destroy(rate);
 }
 
