@@ -13,13 +13,16 @@
  *	percpu/local.h		words and short queues of a CPU
  *	percpu/ring.h		records of a CPU, and a reader
  *	percpu/zone.h, percpu/objcache.h	free items of a CPU; constructed objects
- *	percpu/lwbuf.h, percpu/sfbuf.h	buffers for pages of a file
+ *	percpu/lwbuf.h, percpu/sfbuf.h, percpu/xio.h	buffers for pages of a file
  *	percpu/rwlock.h, percpu/grace.h, percpu/ref.h
  *				read-mostly locks, grace periods, reference counts
+ *	percpu/critical.h	critical sections: a lane for one thread
  *	percpu/fence.h		fences on other CPUs
  *	percpu/freebsd.h	counter(9), uma(9), sysctl(9) by FreeBSD's names, which
  *				have no prefix
  *	percpu/dragonfly/objcache.h  objcache(9) by DragonFly's names
+ *	percpu/netbsd/percpu.h, percpu/linux/percpu.h  NetBSD's and Linux's names, on
+ *				percpu/section.h
  *	percpu/calls.h		the inline functions as exported functions, for bindings
  */
 #ifndef PERCPU_PERCPU_H

@@ -7,7 +7,7 @@
  *	struct percpu_stats_group *g;
  *	size_t flow;
  *
- *	percpu_stats_group_create(sizeof(struct traffic), 4, 1000, &g);	// totals 0 to 3
+ *	percpu_stats_group_create(sizeof(struct traffic), 4, 4 + 1000, &g); // totals 0 to 3
  *	percpu_stats_group_alloc(g, &flow);
  *	percpu_stats_group_update_both(g, flow, n, port, n, 2);
  *	percpu_stats_group_snapshot(g, 0, 1000, out, &when);
