@@ -539,6 +539,31 @@ static void names_may_end_meanwhile(void **state)
 	assert_string_equal(listed(getpid()).name, "a");
 }
 
+static void change_the_name(void)
+{
+	owners->slots[0][0].first ^= 3; /* 1, or of an owner to come */
+	deadly = "owner: slot found";
+	meanwhile = change_the_name;
+}
+
+/* A damaged file, in which a name comes and goes, keeps no process for ever. */
+static void names_may_come_and_go(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("a", RESUME, 5);
+	assert_int_equal(count(), 1);
+	deadly = "owner: slot found";
+	meanwhile = change_the_name;
+	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), -ETIMEDOUT);
+	deadly = NULL;
+	meanwhile = NULL;
+	assert_int_equal(percpu_owners_self(owners), 0);
+	owners->slots[0][0].first = 1;
+	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), 0);
+	expect(5, 5);
+}
+
 /* Locks: a lock on the byte of a dead owner's slot, such as a reader of the file can take, keeps no
  * process from resuming. */
 static int lock_bytes(void *arg)
@@ -562,6 +587,22 @@ static void locked_slots_are_resumed(void **state)
 	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), 0);
 	assert_int_equal(owners->slots[0][0].locked, 0);
 	expect(5, 5);
+	stop(pid);
+}
+
+/* A process that does not resume takes another slot instead. */
+static void locked_slots_are_not_needed(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("a", 0, 5);
+	pid = start(lock_bytes, 0);
+	assert_int_equal(percpu_owners_join_as(owners, "a", 0), 0);
+	assert_int_not_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, 0);
+	assert_string_equal(listed(getpid()).name, "a");
+	expect(0, 5);
 	stop(pid);
 }
 
@@ -848,6 +889,71 @@ static void names_last_from_the_first_on(void **state)
 	assert_string_equal(only().name, "a");
 }
 
+/* A name may be in a slot of any block. */
+static void names_are_found_in_later_blocks(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("b", RESUME, 0);
+	fill_slots(0);
+	come_and_end("a", RESUME, 5);
+	assert_string_equal(only().name, "a");
+	assert_int_equal(only().id % PERCPU_OWNERS_MAX, PERCPU_OWNER_SLOTS);
+	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), 0);
+	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, PERCPU_OWNER_SLOTS);
+	expect(5, 5);
+}
+
+/* As one_of_two_begins(), in the second block. */
+static void one_of_two_begins_in_a_later_block(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("b", RESUME, 0);
+	fill_slots(0);
+	deadly = "owner: slot found";
+	meanwhile = let_another_resume;
+	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), -EEXIST);
+	assert_null(deadly);
+	expect(1000, 1000);
+	stop(other);
+}
+
+/* A name is spared as well if the slot without a name is in a later block. */
+static void names_last_while_later_blocks_have_room(void **state)
+{
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("b", RESUME, 0);
+	fill_slots(0);
+	test_in_child(update_without_a_name, NULL); /* makes the second block */
+	owners->slots[0][0] = (struct percpu_owner_slot){ .word = 0 };
+	come_and_end("a", RESUME, 5);
+	assert_int_equal(percpu_owners_join(owners), 0);
+	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, PERCPU_OWNER_SLOTS);
+	percpu_owners_leave(owners);
+	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), 0);
+	expect(5, 6);
+}
+
+/* A block whose key is damaged has no slots. */
+static void damaged_blocks_are_in_nobodys_way(void **state)
+{
+	struct percpu_owners_control *c;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("a", RESUME, 5);
+	c = (struct percpu_owners_control *)percpu_block_bias(&owners->block);
+	c->block[1] = UINT64_MAX;
+	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), 0);
+	expect(5, 5);
+	percpu_owners_leave(owners);
+	assert_int_equal(percpu_owners_join_as(owners, "b", RESUME), 0);
+	assert_string_equal(listed(getpid()).name, "b");
+	c->block[1] = 0;
+}
+
 static int take_the_lock(void *arg)
 {
 	struct percpu_rwlock *l = NULL;
@@ -997,7 +1103,9 @@ int main(int argc, char **argv)
 		NAME_TEST(one_of_two_begins),
 		NAME_TEST(the_winner_may_be_dead),
 		NAME_TEST(names_may_end_meanwhile),
+		NAME_TEST(names_may_come_and_go),
 		NAME_TEST(locked_slots_are_resumed),
+		NAME_TEST(locked_slots_are_not_needed),
 		NAME_TEST(threads_join_once),
 		NAME_TEST(an_update_may_be_first),
 		NAME_TEST(no_thread_is_awaited_forever),
@@ -1007,6 +1115,10 @@ int main(int argc, char **argv)
 		NAME_TEST(hostile_names_are_none),
 		NAME_TEST(names_last_while_there_is_room),
 		NAME_TEST(names_last_from_the_first_on),
+		NAME_TEST(damaged_blocks_are_in_nobodys_way),
+		NAME_TEST(names_are_found_in_later_blocks),
+		NAME_TEST(one_of_two_begins_in_a_later_block),
+		NAME_TEST(names_last_while_later_blocks_have_room),
 		NAME_TEST(locks_are_not_resumed),
 		NAME_TEST(workers_come_and_go),
 		NAME_TEST(workers_are_killed),
