@@ -275,6 +275,12 @@ static void an_own_bucket_has_a_slot(void **state)
 	assert_int_equal(slot_of(of, 0.3), 2);
 	percpu_exemplars_destroy(of);
 	percpu_histogram_destroy(h);
+	h = histogram_of(0, 0, bounds, 5, 1); /* there is no number of 2^63 ticks */
+	assert_int_equal(percpu_exemplars_create(h, &of), 0);
+	assert_int_equal(slot_of(of, 0x1.fffffffffffffp62), 5);
+	assert_int_equal(percpu_exemplars_store(of, 0x1p63, NULL, 0), -ERANGE);
+	percpu_exemplars_destroy(of);
+	percpu_histogram_destroy(h);
 }
 
 static void many_own_buckets_share_slots(void **state)

@@ -377,6 +377,31 @@ static void reads_amid_stores_are_whole(void **state)
 	assert_int_equal(there(), next - 1);
 }
 
+/* A read that has found out how long the text is, and then finds a shorter one in its place. Behind
+ * that there are still labels of the longer one. */
+
+static void store_shorter(void)
+{
+	const struct percpu_exemplar_label label = { "eee", "fff" };
+
+	assert_int_equal(store(1), 0);
+	assert_int_equal(percpu_exemplars_store(x, 3, &label, 1), 0);
+}
+
+static void reads_amid_stores_have_no_older_labels(void **state)
+{
+	const struct percpu_exemplar_label labels[] = { { "aaa", "bbb" }, { "ccc", "ddd" } };
+	struct percpu_exemplar is;
+
+	(void)state;
+	assert_int_equal(percpu_exemplars_store(x, 2, labels, 2), 0);
+	let_happen(store_shorter, "exemplar: word to be copied", 1);
+	assert_int_equal(there(), 1); /* the other copy */
+	assert_int_equal(percpu_exemplars_fetch(x, 0, &is), 0);
+	assert_true(is.value == 3 && is.labels == 1);
+	assert_string_equal(is.text + is.label_values[0], "fff");
+}
+
 /* Resets. */
 
 static void reset_now(void)
@@ -532,6 +557,7 @@ int main(void)
 		TEST(a_claim_is_of_one_turn),
 		TEST(handlers_are_not_in_the_way),
 		TEST(reads_amid_stores_are_whole),
+		TEST(reads_amid_stores_have_no_older_labels),
 		TEST(resets_are_whole),
 		TEST(resets_leave_the_claim),
 		TEST(resets_end_both_copies),

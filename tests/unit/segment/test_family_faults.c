@@ -311,7 +311,11 @@ static void tables_without_memory_are_no_loss(void **state)
 static void no_memory_is_told(void **state)
 {
 	static const char *const x[] = { "x" }, *const label[] = { "a" };
-	const struct percpu_declaration d =
+	const double bound = 1;
+	const struct percpu_histogram_options own = { .size = sizeof(own),
+						      .bounds = &bound,
+						      .bounds_n = 1 };
+	struct percpu_declaration d =
 		percpu_declare_family(NULL, PERCPU_METRIC_COUNTER, "n_total", "", label, 1, 1);
 	struct percpu_segment_start start;
 	struct percpu_family *none = NULL;
@@ -322,6 +326,13 @@ static void no_memory_is_told(void **state)
 	assert_int_equal(percpu_segment_family(s, &d, &none), -ENOMEM);
 	assert_int_equal(fault_clear(), 1);
 	assert_string_equal(percpu_error(), "no memory for a family");
+	assert_null(none);
+	d.kind = PERCPU_METRIC_HISTOGRAM;
+	d.histogram = &own;
+	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
+	assert_int_equal(percpu_segment_family(s, &d, &none), -ENOMEM);
+	assert_int_equal(fault_clear(), 1);
+	assert_string_equal(percpu_error(), "no memory for the bounds of a family");
 	assert_null(none);
 	fault_set(FAULT_MALLOC, 0, ENOMEM, false);
 	assert_int_equal(percpu_family_remove(f, x), -ENOMEM);
@@ -418,6 +429,66 @@ static void fill(struct percpu_region *r)
 	for (size_t size = PERCPU_LANE_SIZE; size >= sizeof(uint64_t); size /= 2)
 		while (percpu_region_alloc(r, size, sizeof(uint64_t), &cell) == 0)
 			;
+}
+
+/* Fill the region, and add a chunk to it. */
+static void fill_and_grow(struct percpu_region *r)
+{
+	const uint32_t capacity = r->capacity;
+
+	fill(r);
+	r->capacity = capacity;
+	grow(r);
+}
+
+/* A process does not begin with a name, if there are slots that it cannot look at: another owner may
+ * have had the name there. */
+static void names_out_of_reach_are_not_begun(void **state)
+{
+	struct percpu_owned_gauge *g, *of_t;
+	int64_t v = 77;
+
+	(void)state;
+	open_other(&g, &of_t);
+	assert_int_equal(percpu_owners_join(s->owners), 0);
+	percpu_owners_leave(s->owners);
+	for (size_t slot = 0; slot < PERCPU_OWNER_SLOTS; slot++)
+		s->owners->slots[0][slot] = (struct percpu_owner_slot){
+			.word = 40, .space = 5, .started = 1, .pid = 1
+		};
+	fill_and_grow(t->region);
+	assert_int_equal(percpu_owners_join_as(t->owners, "a", 0), 0);
+	assert_int_equal(percpu_owned_gauge_add(of_t, 5), 0);
+	percpu_owners_leave(t->owners);
+	s->owners->slots[0][0] = (struct percpu_owner_slot){ .word = 0 };
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_owners_join_as(s->owners, "a", PERCPU_OWNERS_RESUME), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_owners_join_as(s->owners, "a", PERCPU_OWNERS_RESUME), 0);
+	assert_int_equal(percpu_owned_gauge_fetch(g, PERCPU_OWNED_LIVING, &v), 0);
+	assert_int_equal(v, 5);
+}
+
+/* Exemplars that cannot be reset are not told to be reset: a series would come back with old ones. */
+static void exemplars_out_of_reach_are_not_reset(void **state)
+{
+	static const char *const x[] = { "x" };
+	struct percpu_exemplars *of_x = NULL;
+	struct percpu_exemplar is;
+	uint64_t key;
+
+	(void)state;
+	t = open_family_file(path, ALL);
+	fill_and_grow(t->region);
+	assert_int_equal(percpu_family_exemplars(family_of(t, 1), x, &of_x), 0);
+	assert_int_equal(percpu_exemplars_store(of_x, 1, NULL, 0), 0);
+	key = percpu_exemplars_key(of_x);
+	fault_set(FAULT_MMAP, 0, ENOMEM, true);
+	assert_int_equal(percpu_series_reset_exemplars(s, key), -ENOMEM);
+	assert_int_not_equal(fault_clear(), 0);
+	assert_int_equal(percpu_exemplars_fetch(of_x, 0, &is), 0);
+	assert_int_equal(percpu_series_reset_exemplars(s, key), 0);
+	assert_int_equal(percpu_exemplars_fetch(of_x, 0, &is), -ENODATA);
 }
 
 /* The id of a process that had no descriptor left when it first asked for its own identity, and
@@ -847,6 +918,8 @@ int main(void)
 		one(shares_out_of_reach_are_not_left_out),
 		one(owners_out_of_reach_are_not_dead),
 		one(lanes_out_of_reach_are_not_free),
+		one(names_out_of_reach_are_not_begun),
+		one(exemplars_out_of_reach_are_not_reset),
 		one(want_of_descriptors_is_not_for_ever),
 		one(the_living_out_of_reach_are_not_left_out),
 		one(holders_out_of_reach_are_not_the_asker),

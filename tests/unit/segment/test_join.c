@@ -219,11 +219,17 @@ static void a_segment_may_have_no_owners(void **state)
 /* The file is a region in which another program has put something else where owners are. */
 static void the_root_may_be_taken(void **state)
 {
+	char name[2000];
+
 	(void)state;
 	assert_int_equal(percpu_region_set_root(s->region, PERCPU_OWNERS_ROOT, 0, s->control_key),
 			 0);
 	assert_int_equal(percpu_segment_join(s, "a", RESUME), -EBADMSG);
 	assert_non_null(strstr(percpu_error(), "owner \"a\": the file is none of this library"));
+	memset(name, 'n', sizeof(name) - 1); /* the end of a sentence says why */
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(percpu_segment_join(s, name, RESUME), -EBADMSG);
+	assert_non_null(strstr(percpu_error(), "nnn\": the file is none of this library"));
 }
 
 #define JOIN_TEST(f) cmocka_unit_test_setup_teardown(f, begin, remove_segment)

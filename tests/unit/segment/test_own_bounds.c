@@ -142,6 +142,10 @@ static void options_are_checked(void **state)
 		"h: its options are none of a histogram");
 	refused(try_histogram("h", OPTIONS(.bounds = many, .bounds_n = 2, .n = 2)), -EINVAL,
 		"h: a metric is one histogram, not 2");
+	many[511] = many[510];
+	refused(try_histogram("h", OPTIONS(.bounds = many, .bounds_n = 512)), -EINVAL,
+		"h: bounds[511] is 510, and bounds[510] before it is 510: bounds rise");
+	many[511] = 511;
 	assert_int_equal(try_histogram("h", OPTIONS(.bounds = many, .bounds_n = 512)), 0);
 }
 

@@ -85,6 +85,7 @@ static void a_picture_has_them(void **state)
 	struct percpu_exemplar is;
 	struct percpu_histogram *h;
 	struct percpu_fcounter *f;
+	uint64_t changes;
 
 	(void)state;
 	assert_true(picture_of(0, 0) == -ENODATA);
@@ -116,7 +117,9 @@ static void a_picture_has_them(void **state)
 	assert_int_equal(percpu_segment_exemplars(s, METRIC("c"), &again), 0);
 	assert_ptr_equal(again, of_h);
 	assert_int_equal(percpu_segment_histogram(t, METRIC("c"), NULL, &h), 0);
+	changes = s->control->changes;
 	assert_int_equal(percpu_segment_exemplars(t, METRIC("c"), &again), 0);
+	assert_int_equal(s->control->changes, changes); /* readers know them already */
 	assert_true(again != of_h && value_in(again, 20) == 0.75);
 	assert_int_equal(percpu_exemplars_key(again), percpu_exemplars_key(of_h));
 }
@@ -165,6 +168,10 @@ static void what_cannot_be_is_said(void **state)
 	record_of("b_total")->exemplars = percpu_counter_key(c);
 	complains(percpu_segment_exemplars(s, METRIC("b_total"), &none), -EBADMSG,
 		  "b_total: the file is damaged");
+	/* A process may have listed a metric that it has not declared. */
+	assert_int_equal(percpu_segment_counter(t, METRIC("b_total"), &b), 0);
+	complains(percpu_segment_exemplars(t, METRIC("a_total"), &none), -ENOENT,
+		  "a_total: this process has not declared such a metric");
 	assert_ptr_equal(none, before);
 }
 
@@ -373,6 +380,39 @@ static void threads_get_one_handle(void **state)
 
 /* Damaged files. */
 
+static struct percpu_segment_record *record_of_b;
+
+static bool damage_meanwhile(void)
+{
+	record_of_b->size = 0;
+	return false;
+}
+
+/* Another process damages a record when its exemplars are there, and this one has no handle of them
+ * yet. */
+static void records_may_be_damaged_meanwhile(void **state)
+{
+	static const char *const steps[] = { "exemplars: to be opened", "exemplars: to be kept" };
+	struct percpu_exemplars *none = (struct percpu_exemplars *)&none, *const before = none;
+	struct percpu_counter *b;
+	uint32_t size;
+
+	(void)state;
+	assert_int_equal(percpu_segment_counter(s, METRIC("b_total"), &b), 0);
+	record_of_b = record_of("b_total");
+	size = record_of_b->size;
+	for (size_t i = 0; i < 2; i++) {
+		meanwhile = damage_meanwhile;
+		waits_when = steps[i];
+		complains(percpu_segment_exemplars(s, METRIC("b_total"), &none), -EBADMSG,
+			  "b_total: the file is damaged");
+		assert_ptr_equal(none, before);
+		record_of_b->size = size;
+	}
+	assert_int_equal(percpu_segment_exemplars(s, METRIC("b_total"), &none), 0);
+	assert_int_equal(percpu_exemplars_store(none, 1, NULL, 0), 0);
+}
+
 static void wrong_keys_lead_to_none(void **state)
 {
 	struct percpu_segment_record *a, *b;
@@ -436,6 +476,7 @@ int main(void)
 		ALL_OF(no_step_of_making_loses_them),
 		ALL_OF(no_step_of_freeing_loses_them),
 		ALL_OF(threads_get_one_handle),
+		ALL_OF(records_may_be_damaged_meanwhile),
 		ALL_OF(wrong_keys_lead_to_none),
 	};
 
