@@ -902,6 +902,8 @@ static void names_are_found_in_later_blocks(void **state)
 	assert_int_equal(percpu_owners_join_as(owners, "a", RESUME), 0);
 	assert_int_equal(percpu_owners_self(owners) % PERCPU_OWNERS_MAX, PERCPU_OWNER_SLOTS);
 	expect(5, 5);
+	assert_int_equal(percpu_owned_gauge_add(gauge, 1), 0);
+	expect(6, 6);
 }
 
 /* As one_of_two_begins(), in the second block. */
