@@ -906,6 +906,30 @@ static void names_are_found_in_later_blocks(void **state)
 	expect(6, 6);
 }
 
+/* Return the file's byte of the first slot of the second block, which is in the first chunk. */
+static uint64_t byte_of_later_block(void)
+{
+	const struct percpu_chunk *k = owners->block.chunk;
+
+	return percpu_descriptor_byte(k, (size_t)((const char *)owners->slots[1] -
+						  (const char *)percpu_chunk_bias(k, 0)));
+}
+
+static void owners_in_later_blocks_lock_their_bytes(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	make(PERCPU_OWNED_SUM);
+	come_and_end("b", RESUME, 0);
+	fill_slots(0);
+	pid = come_and_stay("a", RESUME, 5);
+	assert_int_equal(count(), PERCPU_OWNER_SLOTS + 1);
+	assert_int_equal(percpu_descriptor_locked(region, byte_of_later_block()), 1);
+	stop(pid);
+	assert_int_equal(percpu_descriptor_locked(region, byte_of_later_block()), 0);
+}
+
 /* As one_of_two_begins(), in the second block. */
 static void one_of_two_begins_in_a_later_block(void **state)
 {
@@ -1119,6 +1143,7 @@ int main(int argc, char **argv)
 		NAME_TEST(names_last_from_the_first_on),
 		NAME_TEST(damaged_blocks_are_in_nobodys_way),
 		NAME_TEST(names_are_found_in_later_blocks),
+		NAME_TEST(owners_in_later_blocks_lock_their_bytes),
 		NAME_TEST(one_of_two_begins_in_a_later_block),
 		NAME_TEST(names_last_while_later_blocks_have_room),
 		NAME_TEST(locks_are_not_resumed),
