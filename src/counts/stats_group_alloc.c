@@ -130,7 +130,9 @@ static int free_group_object(const struct percpu_stats_group *g, size_t i, size_
 	PERCPU_STEP("group: to be freed");
 	__atomic_store_n(&c->freed, (uint32_t)(i + 1), __ATOMIC_RELEASE);
 	PERCPU_STEP("group: freed");
-	return complete_free(g);
+	/* It is free now. If its words change too fast to be read, the next thread completes that. */
+	(void)complete_free(g);
+	return 0;
 }
 
 /* Begin a change that readers must not see a part of: take the turn and the lock. */

@@ -424,6 +424,30 @@ static void updates_between_loads(void **state)
 	}
 }
 
+/* A free has succeeded also if the object's words change too fast to be moved to the total. The next
+ * thread that takes the lock moves them. */
+static void disturbed_frees_succeed(void **state)
+{
+	size_t again;
+
+	(void)state;
+	test_need_sequences();
+	begin();
+	test_pin(0, test_cpu(0));
+	count();
+	let_happen(count, "group: word loaded", 1000000);
+	assert_int_equal(percpu_stats_group_free(g, flow, PAST), 0);
+	assert_true(times > 0);
+	at_step = NULL;
+	assert_int_not_equal(percpu_stats_group_control(g)->freed, 0);
+	assert_int_equal(percpu_stats_group_free(g, flow, PAST), -EINVAL);
+	assert_int_equal(percpu_stats_group_control(g)->freed, 0);
+	assert_int_equal(percpu_stats_group_alloc(g, &again), 0);
+	assert_int_equal(percpu_stats_group_free(g, again, PAST), 0);
+	test_unpin(0);
+	end();
+}
+
 /* Each word of the flow is loaded while another update of it is open in that lane, and is undone. */
 static struct percpu_group_lane *opened;
 
@@ -623,6 +647,7 @@ int main(void)
 		cmocka_unit_test(damaged_control_is_harmless),
 		cmocka_unit_test(damaged_hint_leads_to_no_object),
 		cmocka_unit_test(updates_between_loads),
+		cmocka_unit_test(disturbed_frees_succeed),
 		cmocka_unit_test(uncommitted_words_are_not_read),
 		cmocka_unit_test(saved_words_are_not_read_after_the_commit),
 		cmocka_unit_test(endless_commits_end_a_read),
