@@ -138,8 +138,8 @@ PERCPU_API uint64_t percpu_owners_self(const struct percpu_owners *o);
 
 /**
  * Return 1 if that owner lives, or 0. A stopped process lives. A process that has ended does not,
- * reaped or not, also if another process has its number now. A process that has called exec lives
- * until it ends, or joins again. Return 0 also for NULL and for a number that is no owner's; 1 also
+ * reaped or not, also if another process has its number now. For other processes, one that has
+ * called exec lives until it ends, or joins again. Return 0 also for NULL and for a number that is no owner's; 1 also
  * if there is no memory or address space to look.
  *
  * In another PID namespace than the owner's, only the owner's lock on the file shows that it
