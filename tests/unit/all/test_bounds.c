@@ -1454,7 +1454,7 @@ static int family_series(int64_t series)
  *	stats.h "Add to up to 16 fields with one commit": the compiler sees to it
  *	stats.h "for each of 1 to 16 values": the compiler sees to it
  *	stats.h "no memory for a copy of more than 4096 bytes": no limit
- *	stats_group.h "4, 1000, &g); // totals 0 to 3": an example
+ *	stats_group.h "4 + 1000, &g); // totals 0 to 3": an example
  *	stats_group.h "all objects together may have 128 GiB": as of stats.h
  *	stats_group.h "Inlined if words is a constant of up to 4": geometry
  *	stats_group.h "no memory for a copy of more than 4096 bytes": no limit
