@@ -105,6 +105,23 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_family_owned_fgauge(struct percpu_family
 							    const char *const *values,
 							    struct percpu_owned_fgauge **ret);
 
+/** A text of n bytes, which need not end in a 0. */
+struct percpu_text {
+	const char *at; /* not NULL, also if n is 0 */
+	size_t n;
+};
+
+/**
+ * Find or create the series with these values, as the call for the family's kind does, and store its
+ * handle: the struct percpu_counter * of a counter, and so on. This is for languages whose texts have
+ * a length. A text with a 0 in it cannot be a label's value.
+ *
+ * Returns as percpu_family_counter().
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_family_series(struct percpu_family *f,
+						      enum percpu_metric_kind kind,
+						      const struct percpu_text *values, void **ret);
+
 /**
  * Find or create the exemplars (exemplar.h) of the series with these values, which is found or
  * created as above. The family is of counters, counters of doubles, or histograms. Values that get

@@ -76,7 +76,8 @@ static int check_exemplar_labels(const struct percpu_exemplar_label *labels, siz
 	if (bytes > PERCPU_EXEMPLAR_BYTES)
 		return -ENAMETOOLONG;
 	for (size_t i = 0; i < n; i++) {
-		if (!percpu_text_is_utf8(labels[i].name) || !percpu_text_is_utf8(labels[i].value))
+		if (!percpu_text_is_utf8(labels[i].name, strlen(labels[i].name)) ||
+		    !percpu_text_is_utf8(labels[i].value, strlen(labels[i].value)))
 			return -EILSEQ;
 		if (has_name_before(labels, i))
 			return -EINVAL;

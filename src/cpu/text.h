@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Return whether the text is UTF-8. */
-bool percpu_text_is_utf8(const char *text);
+/** Return whether a text of n bytes is UTF-8 without a 0. */
+bool percpu_text_is_utf8(const char *text, size_t n);
 
 /** Return how many bytes of a text of n bytes a sentence shows: at most so many, and no part of a
  *  character. */

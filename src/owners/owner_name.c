@@ -36,7 +36,7 @@ int percpu_owner_check_name(const char *name)
 		return -EINVAL;
 	if (strnlen(name, PERCPU_OWNER_NAME_SIZE) == PERCPU_OWNER_NAME_SIZE)
 		return -ENAMETOOLONG;
-	return percpu_text_is_utf8(name) ? 0 : -EILSEQ;
+	return percpu_text_is_utf8(name, strlen(name)) ? 0 : -EILSEQ;
 }
 
 void percpu_owner_store_name(struct percpu_owner_slot *s, uint64_t first, const char *name)
@@ -81,6 +81,6 @@ void percpu_owner_load_name(const struct percpu_owner_slot *s, uint64_t first, u
 		PERCPU_STEP("owner: name copied in part");
 	}
 	if (__atomic_load_n(&s->check, __ATOMIC_ACQUIRE) == hash_of_name(first, words) &&
-	    memchr(words, '\0', sizeof(words)) != NULL && percpu_text_is_utf8(name))
+	    memchr(words, '\0', sizeof(words)) != NULL && percpu_text_is_utf8(name, strlen(name)))
 		strcpy(ret, name);
 }

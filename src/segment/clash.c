@@ -73,7 +73,7 @@ static bool has_series(const struct percpu_kind_row *kind, const struct percpu_t
 static bool is_taken_by(struct percpu_segment *s, const struct name *metric,
 			const struct name *series)
 {
-	const struct percpu_text name = { (const unsigned char *)metric->text, metric->n };
+	const struct percpu_text name = { metric->text, metric->n };
 
 	return metric->n <= PERCPU_METRIC_NAME && percpu_series_find_name(s, &name) != NULL &&
 	       has_series(percpu_kind_of(s->copy.head.kind), &name, series);
@@ -109,8 +109,8 @@ bool percpu_metric_clashes(struct percpu_segment *s, const struct percpu_record_
 		(void)percpu_reason_set(why, -EEXIST,
 					"%.*s: %s of that name has series named %.*s, and so has "
 					"%.*s in the segment, %s",
-					(int)metric.n, (const char *)metric.at, kind->name,
-					(int)series.n, series.text, (int)s->copy.head.name,
+					(int)metric.n, metric.at, kind->name, (int)series.n,
+					series.text, (int)s->copy.head.name,
 					(const char *)s->copy.bytes,
 					percpu_kind_of(s->copy.head.kind)->name);
 		return true;

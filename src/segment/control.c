@@ -117,7 +117,7 @@ int percpu_program_read(const char *asked, struct percpu_making *ret, struct per
 	if (asked != NULL && (n == 0 || n > most))
 		return percpu_reason_set(why, n == 0 ? -EINVAL : -ENAMETOOLONG,
 					 "the name of a program has 1 to %zu bytes", most);
-	if (asked != NULL && !percpu_text_is_utf8(asked))
+	if (asked != NULL && !percpu_text_is_utf8(asked, n))
 		return percpu_reason_set(why, -EILSEQ, "the name of the program is not UTF-8");
 	memset(ret->program, 0, most);
 	memcpy(ret->program, name, (size_t)percpu_text_shown(name, n, most));

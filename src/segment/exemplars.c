@@ -123,7 +123,7 @@ static int open_or_complain(struct percpu_segment *s, uint64_t at, const struct 
 	if (e == 0)
 		return 0;
 	e = e == -ENOENT || e == -EEXIST ? -EBADMSG : e;
-	(void)percpu_reason_set(&why, e, "%.*s: %s", (int)name->n, (const char *)name->at,
+	(void)percpu_reason_set(&why, e, "%.*s: %s", (int)name->n, name->at,
 				e == -EBADMSG ? "the file is damaged" :
 						"there is no room for its exemplars");
 	return percpu_error_keep(e, &why);
@@ -134,7 +134,7 @@ static int refuse_exemplars(unsigned kind, const struct percpu_text *name)
 	struct percpu_reason why;
 
 	return percpu_error_keep(percpu_reason_set(&why, -EINVAL, "%.*s: %s has no exemplars",
-						   (int)name->n, (const char *)name->at,
+						   (int)name->n, name->at,
 						   percpu_kind_of(kind)->name),
 				 &why);
 }
@@ -171,7 +171,7 @@ static int exemplars_of(struct percpu_segment *s, const struct percpu_record_cop
 		return percpu_error_keep(
 			percpu_reason_set(&why, -ENOENT,
 					  "%.*s: this process has not declared such a metric",
-					  (int)name.n, (const char *)name.at),
+					  (int)name.n, name.at),
 			&why);
 	return percpu_kind_of(kind)->has_exemplars ? open_or_complain(s, at, &name, ret) :
 						     refuse_exemplars(kind, &name);
@@ -199,7 +199,8 @@ int percpu_segment_exemplars(struct percpu_segment *s, const struct percpu_metri
 
 /* Find the place of the series with these values, whose handle was found before. Returns 0 or
  * -errno, which is kept. */
-static int find_place(const struct percpu_family *f, const char *const *values, uint64_t *ret)
+static int find_place(const struct percpu_family *f, const struct percpu_text *values,
+		      uint64_t *ret)
 {
 	struct percpu_record_copy *c = NULL;
 	struct percpu_reason why;
@@ -235,6 +236,7 @@ static int resolve_exemplars(struct percpu_family *f, const struct percpu_family
 int percpu_family_exemplars(struct percpu_family *f, const char *const *values,
 			    struct percpu_exemplars **ret)
 {
+	struct percpu_family_values texts;
 	struct percpu_family_key key;
 	struct percpu_text name;
 	void *there;
@@ -248,8 +250,9 @@ int percpu_family_exemplars(struct percpu_family *f, const char *const *values,
 	name = percpu_record_name(&f->asked);
 	if (!percpu_kind_of(f->asked.head.kind)->has_exemplars)
 		return refuse_exemplars(f->asked.head.kind, &name);
-	if (!percpu_family_key_make(values, f->asked.head.labels, &f->s->key, &key))
-		return percpu_family_find(f, values, &there); /* a value is NULL */
+	percpu_family_measure(f, values, &texts);
+	if (!percpu_family_key_make(texts.of, f->asked.head.labels, &f->s->key, &key))
+		return percpu_family_find(f, texts.of, &there); /* a value is NULL */
 	there = percpu_family_table_find(&f->exemplars, &key);
 	e = there == NULL ? resolve_exemplars(f, &key, ret) : 0;
 	if (there != NULL)

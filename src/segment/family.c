@@ -10,20 +10,6 @@
 
 #include "family.h"
 
-/* The values of an overflow. */
-struct overflow_values {
-	const char *of[PERCPU_METRIC_LABELS];
-};
-
-static struct overflow_values values_of_overflow(void)
-{
-	struct overflow_values v;
-
-	for (size_t i = 0; i < PERCPU_METRIC_LABELS; i++)
-		v.of[i] = PERCPU_FAMILY_OVERFLOW;
-	return v;
-}
-
 static int check_declaration(const struct percpu_declaration *d, struct percpu_reason *why)
 {
 	const char *const name = d->name != NULL ? d->name : "a family";
@@ -57,7 +43,7 @@ static void free_family(struct percpu_family *f)
 static int read_family(struct percpu_family *f, const struct percpu_declaration *d,
 		       struct percpu_reason *why)
 {
-	const struct overflow_values overflow = values_of_overflow();
+	const char *overflow[PERCPU_METRIC_LABELS];
 	struct percpu_metric m = percpu_declared_metric(d);
 	int e = check_declaration(d, why);
 
@@ -68,7 +54,9 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 					 "%.255s: its options have another size, or fields that "
 					 "are not known",
 					 d->name != NULL ? d->name : "a family");
-	m.label_values = overflow.of;
+	for (size_t i = 0; i < PERCPU_METRIC_LABELS; i++)
+		overflow[i] = PERCPU_FAMILY_OVERFLOW;
+	m.label_values = overflow;
 	f->parameters = (struct percpu_parameters){
 		.histogram = d->histogram != NULL ? &f->histogram : NULL,
 		.fields = d->fields, /* must be NULL */
@@ -86,7 +74,7 @@ static int read_family(struct percpu_family *f, const struct percpu_declaration 
 
 /* The values are checked first: without memory a call gets the overflow, which is not for values
  * that no label has. */
-int percpu_family_make_series(const struct percpu_family *f, const char *const *values,
+int percpu_family_make_series(const struct percpu_family *f, const struct percpu_text *values,
 			      struct percpu_record_copy **ret, struct percpu_reason *why)
 {
 	int e = percpu_record_check_values(&f->asked, values, why);
@@ -101,7 +89,7 @@ int percpu_family_make_series(const struct percpu_family *f, const char *const *
 }
 
 /* Find or create a series, and the place of its record. Returns 0, or -errno and why. */
-static int find_series(struct percpu_family *f, const char *const *values, void **handle,
+static int find_series(struct percpu_family *f, const struct percpu_text *values, void **handle,
 		       uint64_t *at, struct percpu_reason *why)
 {
 	struct percpu_asked m = { .parameters = &f->parameters, .member = true };
@@ -119,7 +107,7 @@ static int open_family(struct percpu_family *f, struct percpu_reason *why)
 {
 	const struct percpu_parameters none = { .flags = 0 };
 	const struct percpu_asked m = { .record = &f->asked, .parameters = &none };
-	const struct overflow_values overflow = values_of_overflow();
+	struct percpu_family_values overflow;
 	uint64_t at;
 	void *unused;
 	int e = percpu_presence_hold(f->s);
@@ -132,6 +120,9 @@ static int open_family(struct percpu_family *f, struct percpu_reason *why)
 		return e;
 	f->record = percpu_directory_at(f->s, at);
 	PERCPU_STEP("family: declared");
+	for (size_t i = 0; i < f->asked.head.labels; i++)
+		overflow.of[i] = (struct percpu_text){ PERCPU_FAMILY_OVERFLOW,
+						       sizeof(PERCPU_FAMILY_OVERFLOW) - 1 };
 	return find_series(f, overflow.of, &f->overflow, &f->overflow_at, why);
 }
 
@@ -237,15 +228,16 @@ static int resolve_slowly(struct percpu_family *f, const struct percpu_family_ke
 {
 	struct percpu_reason why;
 	uint64_t at;
-	int e = find_series(f, key->values, handle, &at, &why);
+	void *there;
+	int e = find_series(f, key->values, &there, &at, &why);
 
-	if (e == 0 && *handle == f->overflow) {
+	if (e == 0 && there == f->overflow) {
 		percpu_series_show(f->s, at);
 	} else if (e == 0) {
-		percpu_family_table_enter(&f->series, key, *handle,
+		percpu_family_table_enter(&f->series, key, there,
 					  &percpu_directory_at(f->s, at)->state);
 	} else if (overflows(e)) {
-		*handle = get_overflow(f, e, &why);
+		there = get_overflow(f, e, &why);
 	} else {
 		if (e == -EEXIST)
 			e = percpu_reason_set(
@@ -254,57 +246,82 @@ static int resolve_slowly(struct percpu_family *f, const struct percpu_family_ke
 				f->asked.head.name, (const char *)f->asked.bytes);
 		return percpu_error_keep(e, &why);
 	}
+	*handle = there;
 	return 0;
 }
 
 /* Write the value of which label is NULL. Returns -EINVAL. */
-static int complain_of_null(const struct percpu_family *f, const char *const *values,
+static int complain_of_null(const struct percpu_family *f, const struct percpu_text *values,
 			    struct percpu_reason *why)
 {
-	const char *given[PERCPU_METRIC_LABELS];
+	struct percpu_family_values given;
 
 	for (size_t i = 0; i < f->asked.head.labels; i++)
-		given[i] = values[i] != NULL ? "" : NULL;
-	return percpu_record_check_values(&f->asked, given, why);
+		given.of[i] = (struct percpu_text){ values[i].at, 0 };
+	return percpu_record_check_values(&f->asked, given.of, why);
 }
 
-int percpu_family_find(struct percpu_family *f, const char *const *values, void **handle)
+int percpu_family_find(struct percpu_family *f, const struct percpu_text *values, void **handle)
 {
 	struct percpu_reason why;
 	struct percpu_family_key key;
+	void *there;
 
 	if (!percpu_family_key_make(values, f->asked.head.labels, &f->s->key, &key))
 		return percpu_error_keep(complain_of_null(f, values, &why), &why);
-	*handle = percpu_family_table_find(&f->series, &key);
-	return *handle != NULL ? 0 : resolve_slowly(f, &key, handle);
+	there = percpu_family_table_find(&f->series, &key);
+	if (there == NULL)
+		return resolve_slowly(f, &key, handle);
+	*handle = there;
+	return 0;
 }
 
-/* Find or create a series of a family of that kind. Returns 0 or -errno, which is kept. */
-static int find_handle(struct percpu_family *f, unsigned kind, const char *const *values,
-		       void **handle)
+void percpu_family_measure(const struct percpu_family *f, const char *const *values,
+			   struct percpu_family_values *ret)
+{
+	for (size_t i = 0; i < f->asked.head.labels; i++)
+		ret->of[i] = (struct percpu_text){ values[i],
+						   values[i] != NULL ? strlen(values[i]) : 0 };
+}
+
+/* Check the arguments of a look-up. Returns 0 or -errno, which is kept. */
+static int check_call(const struct percpu_family *f, unsigned kind, const void *values,
+		      const void *ret)
 {
 	struct percpu_reason why;
 
-	if (f == NULL || values == NULL)
+	if (f == NULL || values == NULL || ret == NULL)
 		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
-							     "the values of labels are NULL");
-	if (f->asked.head.kind != kind)
-		return percpu_error_keep(
-			percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
-					  f->asked.head.name, (const char *)f->asked.bytes),
-			&why);
-	return percpu_family_find(f, values, handle);
+						 values == NULL ?
+							     "the values of labels are NULL" :
+							     "there is no place for the handle");
+	if (f->asked.head.kind == kind)
+		return 0;
+	(void)percpu_reason_set(&why, -EINVAL, "%.*s: is a family of another kind",
+				f->asked.head.name, (const char *)f->asked.bytes);
+	return percpu_error_keep(-EINVAL, &why);
 }
 
-/* Find or create a series. ret is the address of a pointer to the type of that kind. */
+int percpu_family_series(struct percpu_family *f, enum percpu_metric_kind kind,
+			 const struct percpu_text *values, void **ret)
+{
+	int e = check_call(f, kind, values, ret);
+
+	return e == 0 ? percpu_family_find(f, values, ret) : e;
+}
+
+/* Find or create a series of a family of that kind. ret is the address of a pointer to the type of
+ * that kind. Returns 0 or -errno, which is kept. */
 static int resolve(struct percpu_family *f, unsigned kind, const char *const *values, void *ret)
 {
+	struct percpu_family_values texts;
 	void *handle;
-	int e;
+	int e = check_call(f, kind, values, ret);
 
-	if (ret == NULL)
-		return percpu_error_say(-EINVAL, "there is no place for the handle");
-	e = find_handle(f, kind, values, &handle);
+	if (e != 0)
+		return e;
+	percpu_family_measure(f, values, &texts);
+	e = percpu_family_find(f, texts.of, &handle);
 	if (e == 0)
 		memcpy(ret, &handle, sizeof(handle));
 	return e;
@@ -369,7 +386,7 @@ int percpu_family_owned_fgauge(struct percpu_family *f, const char *const *value
 int percpu_family_add(struct percpu_family *f, const char *const *values, uint64_t n)
 {
 	void *counter;
-	int e = find_handle(f, PERCPU_METRIC_COUNTER, values, &counter);
+	int e = resolve(f, PERCPU_METRIC_COUNTER, values, &counter);
 
 	if (e == 0)
 		percpu_counter_add_call(counter, (int64_t)n);
@@ -379,7 +396,7 @@ int percpu_family_add(struct percpu_family *f, const char *const *values, uint64
 int percpu_family_record(struct percpu_family *f, const char *const *values, double v)
 {
 	void *histogram;
-	int e = find_handle(f, PERCPU_METRIC_HISTOGRAM, values, &histogram);
+	int e = resolve(f, PERCPU_METRIC_HISTOGRAM, values, &histogram);
 
 	if (e == 0)
 		percpu_histogram_record_call(histogram, v);
@@ -416,13 +433,15 @@ static int remove_series(struct percpu_family *f, const struct percpu_record_cop
 int percpu_family_remove(struct percpu_family *f, const char *const *values)
 {
 	struct percpu_record_copy *c = NULL;
+	struct percpu_family_values texts;
 	struct percpu_reason why;
 	int e;
 
 	if (f == NULL || values == NULL)
 		return percpu_error_say(-EINVAL, f == NULL ? "the family is NULL" :
 							     "the values of labels are NULL");
-	e = percpu_family_make_series(f, values, &c, &why);
+	percpu_family_measure(f, values, &texts);
+	e = percpu_family_make_series(f, texts.of, &c, &why);
 	if (e == 0)
 		e = remove_series(f, c, &why);
 	free(c);

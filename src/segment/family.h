@@ -22,12 +22,21 @@ struct percpu_family {
 	struct percpu_family_table exemplars; /* of these series, as far as it has asked for them */
 };
 
-/** Find or create a series. Returns 0 or -errno, which is kept. */
-int percpu_family_find(struct percpu_family *f, const char *const *values, void **handle);
+/** The values of labels with their lengths. */
+struct percpu_family_values {
+	struct percpu_text of[PERCPU_METRIC_LABELS];
+};
+
+/** Measure one value for each label of the family. That of a NULL is NULL. */
+void percpu_family_measure(const struct percpu_family *f, const char *const *values,
+			   struct percpu_family_values *ret);
+
+/** Find or create a series. Returns 0 or -errno, which is kept. On failure *handle stays. */
+int percpu_family_find(struct percpu_family *f, const struct percpu_text *values, void **handle);
 
 /** Make the record of the series with these values. The caller frees it. Returns 0, or -errno and
  *  why. */
-int percpu_family_make_series(const struct percpu_family *f, const char *const *values,
+int percpu_family_make_series(const struct percpu_family *f, const struct percpu_text *values,
 			      struct percpu_record_copy **ret, struct percpu_reason *why);
 
 #endif

@@ -26,7 +26,7 @@ struct percpu_family_slots {
 	struct family_entry *entry[]; /* atomic; NULL: free */
 };
 
-bool percpu_family_key_make(const char *const *values, size_t labels,
+bool percpu_family_key_make(const struct percpu_text *values, size_t labels,
 			    const struct percpu_hash_key *secret, struct percpu_family_key *ret)
 {
 	struct percpu_hash h = percpu_hash_begin(secret);
@@ -35,24 +35,25 @@ bool percpu_family_key_make(const char *const *values, size_t labels,
 	ret->labels = labels;
 	ret->size = 0;
 	for (size_t i = 0; i < labels; i++) {
-		if (values[i] == NULL)
+		if (values[i].at == NULL)
 			return false;
-		ret->length[i] = strlen(values[i]);
-		ret->size += ret->length[i] + 1;
-		percpu_hash_text(&h, values[i], ret->length[i]);
+		ret->size += values[i].n + 1;
+		percpu_hash_text(&h, values[i].at, values[i].n);
 	}
 	ret->hash = percpu_hash_end(h);
 	return true;
 }
 
+/* No value of an entry has a 0 in it, so the ends of the values of both are at the same places. */
 static bool is_entry_of(const struct family_entry *e, const struct percpu_family_key *key)
 {
+	const struct percpu_text *v = key->values;
 	const char *at = e->values;
 
 	if (e->hash != key->hash || e->size != key->size)
 		return false;
-	for (size_t i = 0; i < key->labels; at += key->length[i++] + 1)
-		if (memcmp(at, key->values[i], key->length[i] + 1) != 0)
+	for (size_t i = 0; i < key->labels; at += v[i++].n + 1)
+		if (memcmp(at, v[i].at, v[i].n) != 0 || at[v[i].n] != '\0')
 			return false;
 	return true;
 }
@@ -124,8 +125,11 @@ static struct family_entry *make_entry(const struct percpu_family_key *key, void
 	e->state = state;
 	e->size = key->size;
 	to = e->values;
-	for (size_t i = 0; i < key->labels; to += key->length[i++] + 1)
-		memcpy(to, key->values[i], key->length[i] + 1);
+	for (size_t i = 0; i < key->labels; i++) {
+		memcpy(to, key->values[i].at, key->values[i].n);
+		to += key->values[i].n;
+		*to++ = '\0';
+	}
 	return e;
 }
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <percpu/segment.h>
+#include <percpu/family.h>
 
 #include "hash.h"
 
@@ -23,15 +23,14 @@ struct percpu_family_table {
 
 /** The values of a look-up. */
 struct percpu_family_key {
-	const char *const *values;
-	size_t length[PERCPU_METRIC_LABELS];
+	const struct percpu_text *values;
 	size_t labels;
 	size_t size; /* of all values, with a 0 behind each */
 	uint64_t hash;
 };
 
-/** Measure so many values. Returns false if one is NULL. */
-bool percpu_family_key_make(const char *const *values, size_t labels,
+/** Make the key of so many values. Returns false if one is NULL. */
+bool percpu_family_key_make(const struct percpu_text *values, size_t labels,
 			    const struct percpu_hash_key *secret, struct percpu_family_key *ret);
 
 /** Return the handle of a series that was entered, and is in use; else NULL. */

@@ -25,7 +25,7 @@ static int check_metric_name(const char *name, struct percpu_reason *why)
 		return percpu_reason_set(why, -ENAMETOOLONG,
 					 "%.*s...: the name has more than %d bytes", shown_of(name),
 					 name, PERCPU_METRIC_NAME);
-	if (!percpu_text_is_utf8(name))
+	if (!percpu_text_is_utf8(name, strlen(name)))
 		return percpu_reason_set(why, -EILSEQ, "%.*s: the name is not UTF-8",
 					 shown_of(name), name);
 	if (strncmp(name, OF_FAMILIES, strlen(OF_FAMILIES)) == 0)
@@ -42,7 +42,7 @@ int percpu_metric_check_text(const char *name, const char *text, size_t most, co
 	if (strnlen(text, most + 1) > most)
 		return percpu_reason_set(why, -ENAMETOOLONG, "%s: the %s%s has more than %zu bytes",
 					 name, what, which, most);
-	if (!percpu_text_is_utf8(text))
+	if (!percpu_text_is_utf8(text, strlen(text)))
 		return percpu_reason_set(why, -EILSEQ, "%s: the %s%s is not UTF-8", name, what,
 					 which);
 	return 0;

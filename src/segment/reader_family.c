@@ -25,7 +25,7 @@ static void take_picture_family(struct percpu_reader *r, const struct percpu_rec
 	f->name = percpu_reader_string(text, c->bytes, h->name);
 	f->help = percpu_reader_string(
 		text, c->bytes + h->name + h->unit + h->label_names + h->label_values, h->help);
-	if (f->name != NULL && f->help != NULL && percpu_text_is_utf8(f->help))
+	if (f->name != NULL && f->help != NULL && percpu_text_is_utf8(f->help, h->help))
 		r->families++;
 	else
 		r->pending++;

@@ -31,7 +31,7 @@ static bool put_strings(char **at, struct percpu_texts row, const char **ret, si
 	for (size_t i = 0; i < n; i++) {
 		if (!percpu_texts_next(&row, &text))
 			return false;
-		ret[i] = percpu_reader_string(at, text.at, text.n);
+		ret[i] = percpu_reader_string(at, (const unsigned char *)text.at, text.n);
 		if (ret[i] == NULL)
 			return false;
 	}

@@ -29,13 +29,13 @@ bool percpu_texts_next(struct percpu_texts *row, struct percpu_text *ret)
 {
 	uint16_t n;
 
-	*ret = (struct percpu_text){ row->at, 0 };
+	*ret = (struct percpu_text){ (const char *)row->at, 0 };
 	if (row->end - row->at < (ptrdiff_t)sizeof(n))
 		return false;
 	memcpy(&n, row->at, sizeof(n));
 	if (row->end - row->at - (ptrdiff_t)sizeof(n) < n)
 		return false;
-	*ret = (struct percpu_text){ row->at + sizeof(n), n };
+	*ret = (struct percpu_text){ (const char *)row->at + sizeof(n), n };
 	row->at += sizeof(n) + n;
 	return true;
 }
@@ -86,17 +86,22 @@ static uint16_t put_text(unsigned char **at, const char *text)
 	return (uint16_t)n;
 }
 
+/* Put a text with its length in front. */
+static void put_measured(unsigned char **at, const char *text, size_t n)
+{
+	const uint16_t length = (uint16_t)n;
+
+	memcpy(*at, &length, sizeof(length));
+	memcpy(*at + sizeof(length), text, n);
+	*at += sizeof(length) + n;
+}
+
 static uint16_t put_row(unsigned char **at, const char *const *text, size_t n)
 {
 	const unsigned char *const begin = *at;
-	uint16_t length;
 
-	for (size_t i = 0; i < n; i++) {
-		length = (uint16_t)strlen(text[i]);
-		memcpy(*at, &length, sizeof(length));
-		*at += sizeof(length);
-		(void)put_text(at, text[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		put_measured(at, text[i], strlen(text[i]));
 	return (uint16_t)(*at - begin);
 }
 
@@ -139,7 +144,7 @@ uint64_t percpu_name_hash(const struct percpu_text *name, const struct percpu_ha
 
 struct percpu_text percpu_record_name(const struct percpu_record_copy *c)
 {
-	return (struct percpu_text){ c->bytes, c->head.name };
+	return (struct percpu_text){ (const char *)c->bytes, c->head.name };
 }
 
 uint64_t percpu_record_series_hash(const struct percpu_record_copy *c,
@@ -177,7 +182,7 @@ static bool is_same_text(const struct percpu_text *a, const struct percpu_text *
 /* Return how many bytes of a name a sentence shows: all of those that can be. */
 static int shown(const struct percpu_text *text)
 {
-	return percpu_text_shown((const char *)text->at, text->n, PERCPU_METRIC_NAME);
+	return percpu_text_shown(text->at, text->n, PERCPU_METRIC_NAME);
 }
 
 /* Write which text is the first that differs. In the sentence, what names such a text. Returns
@@ -202,16 +207,15 @@ static int tell_texts(const struct percpu_record_copy *asked, const char *what,
 		return percpu_reason_set(
 			why, -EEXIST,
 			"%.*s: it has no %s \"%.*s\" in the segment, which was asked for", n, name,
-			what, shown(&wanted), (const char *)wanted.at);
+			what, shown(&wanted), wanted.at);
 	if (!asks)
 		return percpu_reason_set(
 			why, -EEXIST,
 			"%.*s: it has the %s \"%.*s\" in the segment, which was not asked for", n,
-			name, what, shown(&has), (const char *)has.at);
+			name, what, shown(&has), has.at);
 	return percpu_reason_set(
 		why, -EEXIST, "%.*s: its %s %zu is \"%.*s\" in the segment, \"%.*s\" was asked for",
-		n, name, what, i - 1, shown(&has), (const char *)has.at, shown(&wanted),
-		(const char *)wanted.at);
+		n, name, what, i - 1, shown(&has), has.at, shown(&wanted), wanted.at);
 }
 
 static bool is_same_row(const struct percpu_texts *a, const struct percpu_texts *b)
@@ -247,8 +251,9 @@ int percpu_record_compare(const struct percpu_record_copy *there,
 			  const struct percpu_record_copy *asked, struct percpu_reason *why)
 {
 	const char *const name = (const char *)asked->bytes;
-	const struct percpu_text is = { there->bytes + there->head.name, there->head.unit };
-	const struct percpu_text wants = { asked->bytes + asked->head.name, asked->head.unit };
+	const struct percpu_text is = { (const char *)there->bytes + there->head.name,
+					there->head.unit };
+	const struct percpu_text wants = { name + asked->head.name, asked->head.unit };
 	int e;
 
 	if (there->head.kind != asked->head.kind)
@@ -260,8 +265,7 @@ int percpu_record_compare(const struct percpu_record_copy *there,
 		return percpu_reason_set(
 			why, -EEXIST,
 			"%.*s: unit is \"%.*s\" in the segment, \"%.*s\" was asked for",
-			asked->head.name, name, shown(&is), (const char *)is.at, shown(&wants),
-			(const char *)wants.at);
+			asked->head.name, name, shown(&is), is.at, shown(&wants), wants.at);
 	e = compare_labels(there, asked, why);
 	return e != 0 ? e : compare_fields(there, asked, why);
 }
@@ -270,7 +274,7 @@ int percpu_record_compare(const struct percpu_record_copy *there,
 
 bool percpu_record_is_overflow(const struct percpu_record_copy *c)
 {
-	static const struct percpu_text value = { (const unsigned char *)PERCPU_FAMILY_OVERFLOW,
+	static const struct percpu_text value = { PERCPU_FAMILY_OVERFLOW,
 						  sizeof(PERCPU_FAMILY_OVERFLOW) - 1 };
 	struct percpu_texts row = all_values(c);
 	struct percpu_text text;
@@ -294,26 +298,29 @@ void percpu_record_make_family(struct percpu_record_copy *c, size_t cap)
 
 /* Check the value of a label. */
 static int check_value(const struct percpu_record_copy *c, const struct percpu_text *label,
-		       const char *value, struct percpu_reason *why)
+		       const struct percpu_text *value, struct percpu_reason *why)
 {
-	const char *const name = (const char *)c->bytes, *const text = (const char *)label->at;
+	const char *const name = (const char *)c->bytes, *const text = label->at;
 	const int n = c->head.name, length = shown(label);
 
-	if (value == NULL)
+	if (value->at == NULL)
 		return percpu_reason_set(why, -EINVAL, "%.*s: the value of label %.*s is NULL", n,
 					 name, length, text);
-	if (strnlen(value, PERCPU_METRIC_VALUE + 1) > PERCPU_METRIC_VALUE)
+	if (value->n > PERCPU_METRIC_VALUE)
 		return percpu_reason_set(why, -ENAMETOOLONG,
 					 "%.*s: the value of label %.*s has more than %d bytes", n,
 					 name, length, text, PERCPU_METRIC_VALUE);
-	if (!percpu_text_is_utf8(value))
+	if (memchr(value->at, '\0', value->n) != NULL)
+		return percpu_reason_set(why, -EILSEQ, "%.*s: the value of label %.*s has a byte 0",
+					 n, name, length, text);
+	if (!percpu_text_is_utf8(value->at, value->n))
 		return percpu_reason_set(why, -EILSEQ, "%.*s: the value of label %.*s is not UTF-8",
 					 n, name, length, text);
 	return 0;
 }
 
-int percpu_record_check_values(const struct percpu_record_copy *family, const char *const *values,
-			       struct percpu_reason *why)
+int percpu_record_check_values(const struct percpu_record_copy *family,
+			       const struct percpu_text *values, struct percpu_reason *why)
 {
 	size_t room = PERCPU_RECORD_BYTES - (size_t)(percpu_record_values(family) - family->bytes);
 	struct percpu_texts names = percpu_record_label_names(family);
@@ -322,10 +329,10 @@ int percpu_record_check_values(const struct percpu_record_copy *family, const ch
 	int e = 0;
 
 	for (size_t i = 0; i < family->head.labels && percpu_texts_next(&names, &label); i++) {
-		e = check_value(family, &label, values[i], why);
+		e = check_value(family, &label, &values[i], why);
 		if (e != 0)
 			return e;
-		bytes += sizeof(uint16_t) + strlen(values[i]);
+		bytes += sizeof(uint16_t) + values[i].n;
 	}
 	return bytes <= room ?
 		       0 :
@@ -336,8 +343,8 @@ int percpu_record_check_values(const struct percpu_record_copy *family, const ch
 					 room);
 }
 
-void percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
-			       struct percpu_record_copy *ret)
+void percpu_record_make_series(const struct percpu_record_copy *family,
+			       const struct percpu_text *values, struct percpu_record_copy *ret)
 {
 	const size_t common = (size_t)(percpu_record_values(family) - family->bytes);
 	unsigned char *at = ret->bytes + common;
@@ -347,6 +354,8 @@ void percpu_record_make_series(const struct percpu_record_copy *family, const ch
 	ret->head.cap = 0;
 	ret->head.help = 0; /* the family has it */
 	memcpy(ret->bytes, family->bytes, common);
-	ret->head.label_values = put_row(&at, values, family->head.labels);
+	for (size_t i = 0; i < family->head.labels; i++)
+		put_measured(&at, values[i].at, values[i].n);
+	ret->head.label_values = (uint16_t)(at - ret->bytes - common);
 	end_record(ret, at);
 }

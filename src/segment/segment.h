@@ -29,12 +29,6 @@ struct percpu_record_copy {
 	unsigned char bytes[PERCPU_RECORD_BYTES];
 };
 
-/** A text, which need not end in a 0. */
-struct percpu_text {
-	const unsigned char *at;
-	size_t n;
-};
-
 /** A row of texts in a record, each with its length in front. */
 struct percpu_texts {
 	const unsigned char *at, *end;
@@ -179,12 +173,12 @@ bool percpu_record_is_overflow(const struct percpu_record_copy *c);
 void percpu_record_make_family(struct percpu_record_copy *c, size_t cap);
 
 /** Check that a series of the family may have these values. Returns 0, or -errno and why. */
-int percpu_record_check_values(const struct percpu_record_copy *family, const char *const *values,
-			       struct percpu_reason *why);
+int percpu_record_check_values(const struct percpu_record_copy *family,
+			       const struct percpu_text *values, struct percpu_reason *why);
 
 /** Make the record of the family's series with these values, which were checked. */
-void percpu_record_make_series(const struct percpu_record_copy *family, const char *const *values,
-			       struct percpu_record_copy *ret);
+void percpu_record_make_series(const struct percpu_record_copy *family,
+			       const struct percpu_text *values, struct percpu_record_copy *ret);
 
 /* series.c: tables */
 

@@ -58,9 +58,11 @@ static void keys_are_random(void **state)
 /* Values in which each text begins elsewhere have other hashes, and the same values the same. */
 static void hashes_tell_where_values_end(void **state)
 {
-	static const char *const values[][2] = { { "ab", "c" },	     { "a", "bc" },
-						 { "abc", "" },	     { "", "abc" },
-						 { "abcdefgh", "" }, { "", "abcdefgh" } };
+	static const struct percpu_text values[][2] = {
+		{ { "ab", 2 }, { "c", 1 } },	  { { "a", 1 }, { "bc", 2 } },
+		{ { "abc", 3 }, { "", 0 } },	  { { "", 0 }, { "abc", 3 } },
+		{ { "abcdefgh", 8 }, { "", 0 } }, { { "", 0 }, { "abcdefgh", 8 } },
+	};
 	struct percpu_family_key key[6], same;
 
 	(void)state;
@@ -80,15 +82,16 @@ static void equal_hashes_are_no_equal_values(void **state)
 	struct percpu_family_table table = { .slots = NULL };
 	struct percpu_family_key key;
 	char text[200][16];
-	const char *values[2];
+	struct percpu_text values[2];
 	uint16_t removed = PERCPU_RECORD_IN_USE;
 
 	(void)state;
 	for (int round = 0; round < 2; round++)
 		for (int i = 0; i < 200; i++) {
-			snprintf(text[i], sizeof(text[i]), "%d", i / 2);
-			values[i % 2] = text[i];
-			values[(i + 1) % 2] = "";
+			int n = snprintf(text[i], sizeof(text[i]), "%d", i / 2);
+
+			values[i % 2] = (struct percpu_text){ text[i], (size_t)n };
+			values[(i + 1) % 2] = (struct percpu_text){ "", 0 };
 			assert_true(percpu_family_key_make(values, 2, &s->key, &key));
 			key.hash = i < 100 ? UINT64_MAX : 7; /* the last slot, or another one */
 			if (round == 0) {
@@ -262,6 +265,27 @@ static void damage_at_any_time_is_survived(void **state)
 	percpu_reader_close(reader);
 }
 
+/* Whether the values of an entry end where those that are looked for do. */
+static void ends_of_equal_hashes_count(void **state)
+{
+	static const uint16_t used = PERCPU_RECORD_IN_USE;
+	const struct percpu_text there[] = { { "abc", 3 }, { "d", 1 } };
+	const struct percpu_text with_0[] = { { "a", 1 }, { "c\0d", 3 } };
+	struct percpu_family_table table = { .slots = NULL };
+	struct percpu_family_key key;
+	char handle;
+
+	(void)state;
+	assert_true(percpu_family_key_make(there, 2, &s->key, &key));
+	key.hash = 7;
+	percpu_family_table_enter(&table, &key, &handle, &used);
+	assert_ptr_equal(percpu_family_table_find(&table, &key), &handle);
+	assert_true(percpu_family_key_make(with_0, 2, &s->key, &key));
+	key.hash = 7;
+	assert_null(percpu_family_table_find(&table, &key));
+	percpu_family_table_free(&table);
+}
+
 #define both(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
 
 int main(void)
@@ -271,6 +295,7 @@ int main(void)
 		both(keys_are_random),
 		both(hashes_tell_where_values_end),
 		both(equal_hashes_are_no_equal_values),
+		both(ends_of_equal_hashes_count),
 		both(threads_count_in_tables_that_grow),
 		both(handlers_find_what_was_found),
 		both(damage_at_any_time_is_survived),
