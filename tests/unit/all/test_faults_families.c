@@ -75,6 +75,7 @@ static bool needs_pairs(unsigned kind)
 /* Make a series, remove it, and find it again. Without room for it, there is nothing to remove. */
 static int make_and_remove(struct percpu_family *f, unsigned kind)
 {
+	const struct percpu_text z[] = { { "z", 1 } };
 	struct percpu_exemplars *exemplars = NULL;
 	void *handle = NULL, *again = NULL;
 	uint64_t overflows = percpu_family_overflows(f);
@@ -97,6 +98,8 @@ static int make_and_remove(struct percpu_family *f, unsigned kind)
 		e = percpu_family_exemplars(f, x, &exemplars);
 	if (e == 0 && exemplars != NULL)
 		e = percpu_exemplars_store(exemplars, 1, NULL, 0);
+	if (e == 0)
+		e = percpu_family_series(f, (enum percpu_metric_kind)kind, z, &again);
 	return e != 0 ? e : resolve(f, kind, y, &again);
 }
 
