@@ -63,6 +63,7 @@ static void hashes_tell_where_values_end(void **state)
 		{ { "abc", 3 }, { "", 0 } },	  { { "", 0 }, { "abc", 3 } },
 		{ { "abcdefgh", 8 }, { "", 0 } }, { { "", 0 }, { "abcdefgh", 8 } },
 	};
+	static const struct percpu_text parts[] = { { "abc", 2 }, { "cd", 1 } };
 	struct percpu_family_key key[6], same;
 
 	(void)state;
@@ -73,6 +74,8 @@ static void hashes_tell_where_values_end(void **state)
 		for (int k = 0; k < i; k++)
 			assert_int_not_equal(key[i].hash, key[k].hash);
 	}
+	assert_true(percpu_family_key_make(parts, 2, &s->key, &same));
+	assert_int_equal(key[0].hash, same.hash); /* "ab", "c" */
 }
 
 /* Entries of equal hashes are told apart by their values, in a table that grows. */
