@@ -80,7 +80,9 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  *
  * A series that is declared during the call may be in the picture or not. If the call continues an
  * earlier one that had no time for all records, this holds for series declared since the earlier
- * call. If the segment is reset meanwhile, the picture is from before or from after the reset.
+ * call. A series that is removed during the call, or begins anew, is in the picture as it was before,
+ * or not at all. If the segment is reset meanwhile, the picture is from before or from after the
+ * reset.
  *
  * No other process can make the call read for long:
  *
@@ -92,8 +94,10 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  *   that is more. Each call of pread(2) costs as much as 4 KiB. A value for which this is not
  *   enough is missing: its call returns -EAGAIN, percpu_reader_info.missing counts it, and
  *   percpu_error() names the first one. All other values are in the picture.
- * - While records change, the picture is begun again, up to 16 times in all, as long as all of this
- *   has cost less than 3 pictures that nobody disturbs, or than 65536 reads of 4 KiB if that is
+ * - If series are removed, or found again, all records are copied twice more, once all values are
+ *   read.
+ * - If the segment is reset, the picture is begun again, up to 16 times in all, as long as all of
+ *   this has cost less than 3 pictures that nobody disturbs, or than 65536 reads of 4 KiB if that is
  *   more. To list a record costs as much as 4 KiB. The budget for values that are read again does
  *   not grow with the number of tries.
  *
@@ -106,9 +110,6 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  *		removed directory
  *	-EAGAIN	a process is resetting the segment. It may be stopped. If it was killed, the next
  *		process that opens the segment to count completes the reset
- *	-EAGAIN	series of families are removed, and others made in their place, again and again:
- *		with a million series, for example, more than once in the time that the picture
- *		takes
  *	-EAGAIN	the time of percpu_reader_set_timeout() was over before any value was read. The next
  *		call continues with the records that this one has copied and listed
  *	-ENOMEM
@@ -131,8 +132,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
  *
  * The call may return later than the timeout says. It ends the read that it has begun, and reads a
  * word for each family. A snapshot of consistent statistics that it has begun may take a second.
- * Before the call lists records it counts them all, and after that it sorts them, without checking
- * the time: this takes longer the more series there are. docs/segment/reader.md has measurements.
+ * Before the call lists records it counts them all, after that it sorts them, and if series were
+ * removed meanwhile it copies all records twice, without checking the time: this takes longer the
+ * more series there are. docs/segment/reader.md has measurements.
  *
  * Returns 0, or -EINVAL if r is NULL.
  */

@@ -15,7 +15,7 @@
 
 #include "reader.h"
 
-#define PICTURES 16 /* times, at most, that a picture is begun while the directory changes */
+#define PICTURES 16 /* times, at most, that a picture is begun while the segment is reset */
 #define BUFFER (PERCPU_LANE_SIZE + PERCPU_BLOCK_ALIGN)
 
 /* Opening. */
@@ -243,8 +243,8 @@ int percpu_reader_check_name(struct percpu_reader *r)
 		"%s was removed or replaced after it was opened: open a new reader", r->path);
 }
 
-/* Take a picture once. Returns 0; -EAGAIN if the directory has changed meanwhile; -EBADMSG if it
- * has perhaps, or is damaged; or another error. */
+/* Take a picture once. Returns 0; -EAGAIN if the segment was reset meanwhile; -EBADMSG if its
+ * directory has changed perhaps, or is damaged; or another error. */
 static int take_once(struct percpu_reader *r)
 {
 	int e;
@@ -270,7 +270,9 @@ static int take_once(struct percpu_reader *r)
 	if (e == 0)
 		percpu_reader_snapshot(r);
 	PERCPU_STEP("reader: lanes added up");
-	return e != 0 ? e : percpu_reader_recheck(r);
+	if (e == 0)
+		e = percpu_reader_recheck(r);
+	return e == 0 && r->changed ? percpu_reader_leave_out(r) : e;
 }
 
 static int take_picture(struct percpu_reader *r)

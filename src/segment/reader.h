@@ -23,7 +23,8 @@ struct percpu_picture_series {
 	struct percpu_exemplars *exemplars; /* or NULL */
 	struct percpu_segment_time declared;
 	unsigned kind;
-	uint64_t key;		   /* of statistics: key of the object */
+	uint64_t at;		   /* place of the record among all records */
+	uint64_t key;		   /* of the object */
 	struct percpu_stats *live; /* the statistics in the mapped file, or NULL */
 	uint64_t *values;	   /* snapshot of the statistics, for consistent pictures */
 	uint32_t labels, fields;
@@ -89,7 +90,8 @@ struct percpu_reader {
 	uint64_t copied;			  /* bytes of records that are in the image */
 	bool has_records[PERCPU_MAX_FILE_CHUNKS]; /* the chunk has records, and nothing else */
 	bool kept; /* the picture has failed, but the next one can use the records copied so far */
-	bool listed; /* entry has the series of all records that are copied */
+	bool listed;  /* entry has the series of all records that are copied */
+	bool changed; /* others have changed records since the first of them was copied */
 
 	/* the picture */
 	struct percpu_picture_series *entry; /* the series, by name */
@@ -144,9 +146,13 @@ int percpu_reader_copy_directory(struct percpu_reader *r);
  *  why. */
 int percpu_reader_copy_biases(struct percpu_reader *r);
 
-/** Check that the copied records have not changed since. New ones may have been added behind them.
- *  Returns 0, -EAGAIN, or -errno, and why. */
+/** Check that the segment has not been reset since the control was copied. Set r->changed. Returns 0,
+ *  -EAGAIN, or -errno, and why. */
 int percpu_reader_recheck(struct percpu_reader *r);
+
+/** Leave those series out of the picture that others have removed since their record was copied, or
+ *  that have begun anew. Returns 0, or -errno and why. */
+int percpu_reader_leave_out(struct percpu_reader *r);
 
 /* reader_limit.c: what a picture may cost */
 
@@ -217,6 +223,10 @@ void percpu_reader_collect_sets(struct percpu_reader *r);
  *  call had no time to complete. Returns 0, -ENOMEM, -EAGAIN if the time for the picture is over,
  *  or as percpu_reader_recheck(), and why. */
 int percpu_reader_list(struct percpu_reader *r);
+
+/** Drop the series from the list whose copied records are not as they were when they were listed.
+ *  No part or set of the picture is used after that. */
+void percpu_reader_drop_changed(struct percpu_reader *r);
 
 /** Drop the list, and detach its objects. */
 void percpu_reader_unlist(struct percpu_reader *r);

@@ -194,13 +194,38 @@ static int copy_block(struct percpu_reader *r, size_t i, size_t from, size_t to)
 	return copy_cells(r, cell, from, to - from);
 }
 
-/* Return whether the records in the image are still those of the file, up to new ones behind them.
- * While the number of changes is odd, a record is being changed. */
-static bool is_only_longer(const struct percpu_directory_state *was,
-			   const struct percpu_directory_state *is)
+/* Copy the records from one place on, up to the end of their block, or up to end if that is before.
+ * Returns where the next ones begin. */
+static uint64_t copy_records(struct percpu_reader *r, uint64_t from, uint64_t end, int *e)
 {
-	return was->generation == is->generation && was->completed == is->completed &&
-	       was->changes == is->changes && !(is->changes & 1) && was->end <= is->end;
+	uint64_t to = (from / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
+
+	to = to < end ? to : end;
+	*e = copy_block(r, (size_t)(from / PERCPU_SEGMENT_BLOCK),
+			(size_t)(from % PERCPU_SEGMENT_BLOCK),
+			(size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
+	return to;
+}
+
+/* Return whether no record has been changed between the two. While the number of changes is odd, one
+ * is being changed. */
+static bool is_quiet(const struct percpu_directory_state *was,
+		     const struct percpu_directory_state *is)
+{
+	return was->changes == is->changes && !(is->changes & 1);
+}
+
+/* Return whether the records in the image can be used for a picture, with the new ones behind them.
+ * If others have changed records since, a list of them has to be made anew. But a list that is not
+ * complete is continued, or it would never be: what has changed is left out of the picture. */
+static bool can_use_records(const struct percpu_reader *r, const struct percpu_directory_state *was)
+{
+	const struct percpu_directory_state *is = &r->state;
+
+	if (was->generation != is->generation || was->completed != is->completed ||
+	    was->end > is->end)
+		return false;
+	return !r->listed || (r->pending == 0 && is_quiet(was, is));
 }
 
 int percpu_reader_copy_directory(struct percpu_reader *r)
@@ -211,8 +236,10 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 
 	if (e != 0)
 		return e;
-	if ((r->listed && r->pending != 0) || !is_only_longer(&was, &r->state))
+	if (!can_use_records(r, &was))
 		r->copied = 0;
+	if (r->copied != 0) /* compare with when the first of them was copied */
+		r->state.changes = was.changes;
 	if (r->begins != NULL && r->copied != 0) /* the list that was begun has no new records */
 		r->state.end = r->copied;
 	end = r->state.end;
@@ -224,13 +251,10 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 	if (r->copied != end || end == 0)
 		percpu_reader_unlist(r);
 	for (from = r->copied; from < end && e == 0; from = to) {
-		to = (from / PERCPU_SEGMENT_BLOCK + 1) * PERCPU_SEGMENT_BLOCK;
-		to = to < end ? to : end;
+		to = from;
 		e = percpu_reader_hurry(r);
 		if (e == 0)
-			e = copy_block(r, (size_t)(from / PERCPU_SEGMENT_BLOCK),
-				       (size_t)(from % PERCPU_SEGMENT_BLOCK),
-				       (size_t)((to - 1) % PERCPU_SEGMENT_BLOCK + 1));
+			to = copy_records(r, from, end, &e);
 		r->copied = e == 0 ? to : from;
 	}
 	r->kept = e != 0; /* the next try can use the records up to r->copied */
@@ -242,18 +266,35 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 int percpu_reader_recheck(struct percpu_reader *r)
 {
 	const struct percpu_directory_state was = r->state;
-	int e = percpu_reader_copy_control(r), again = -EAGAIN;
+	int e = percpu_reader_copy_control(r);
 
 	if (e != 0)
 		return e;
 	/* Fail unless all objects were reset before the copy, and no other generation has begun. */
 	if (was.completed != was.generation || was.generation != r->state.generation)
-		return percpu_reason_set(&r->why, again, "the segment is being reset");
-	if (was.changes != r->state.changes)
-		return percpu_reason_set(&r->why, again,
-					 "the segment's series change faster than they are read");
+		return percpu_reason_set(&r->why, -EAGAIN, "the segment is being reset");
+	r->changed = !is_quiet(&was, &r->state);
 	r->state = was;
 	return 0;
+}
+
+/* pread(2) copies the words of a record in any order: a first copy may have the new state with the
+ * old start. So the second copy has to be begun after the first has ended. A series was in use when
+ * the first one read its state, and has the start of its list when the second one reads it: then it
+ * had that start whenever its value was read before. */
+int percpu_reader_leave_out(struct percpu_reader *r)
+{
+	int e = 0;
+
+	for (int copy = 0; copy < 2 && e == 0; copy++) {
+		for (uint64_t from = 0; from < r->copied && e == 0;)
+			from = copy_records(r, from, r->copied, &e);
+		if (e == 0)
+			percpu_reader_drop_changed(r);
+		PERCPU_STEP("reader: records copied again");
+	}
+	r->copied = 0; /* the next picture copies and lists all of them */
+	return e;
 }
 
 /* The rest of the bias lanes. */

@@ -203,6 +203,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 		s = &r->entry[r->n];
 		*s = (struct percpu_picture_series){ .kind = c->head.kind };
 		s->declared = c->head.declared;
+		s->at = at - c->head.size;
 		e = -ENOENT;
 		if (take_texts(c, &r->next_text, r->next_word, s) && is_valid(s) &&
 		    c->head.key != 0)
@@ -259,14 +260,42 @@ int percpu_reader_list(struct percpu_reader *r)
 	return e;
 }
 
+static void detach_series(struct percpu_picture_series *s)
+{
+	percpu_reader_free_snapshot(s);
+	percpu_exemplars_detach(s->exemplars);
+	if (s->object != NULL)
+		percpu_kind_detach(s->kind, s->object);
+}
+
+/* Return whether the copied record says that the series is in use, has the same object as when it
+ * was listed, and has not begun anew since. */
+static bool is_as_listed(const struct percpu_reader *r, const struct percpu_picture_series *s)
+{
+	const struct percpu_segment_record *now = percpu_directory_at(r->s, s->at);
+
+	return now->state == PERCPU_RECORD_IN_USE && now->key == s->key &&
+	       now->declared.real == s->declared.real &&
+	       now->declared.boottime == s->declared.boottime &&
+	       now->declared.boot == s->declared.boot;
+}
+
+void percpu_reader_drop_changed(struct percpu_reader *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (is_as_listed(r, &r->entry[i]))
+			r->entry[kept++] = r->entry[i];
+		else
+			detach_series(&r->entry[i]);
+	r->n = kept;
+}
+
 void percpu_reader_unlist(struct percpu_reader *r)
 {
-	for (size_t i = 0; i < r->n; i++) {
-		percpu_reader_free_snapshot(&r->entry[i]);
-		percpu_exemplars_detach(r->entry[i].exemplars);
-		if (r->entry[i].object != NULL)
-			percpu_kind_detach(r->entry[i].kind, r->entry[i].object);
-	}
+	for (size_t i = 0; i < r->n; i++)
+		detach_series(&r->entry[i]);
 	percpu_owners_detach(r->s->owners);
 	r->s->owners = NULL;
 	end_list(r);

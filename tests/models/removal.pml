@@ -9,12 +9,17 @@
  *
  * Holds: a process counts by a handle, and resets an object, only in the series' own cells. No
  * object is reset while its series is in use. Whichever processes were killed, the locks can be had
- * and the number of changes is even in the end, and a removed series is freed.
+ * and the number of changes is even in the end, and a removed series is freed. If a reader's picture
+ * has a series, then with the start and the counts of one life.
  *
  * Bounds: one record, one object. Two processes are present, find the series twice, count, and
  * remove it. One process, which has no family, frees it and makes another series in its cells. One
- * of these is killed at any step. One process frees after them.
+ * of these is killed at any step. One process frees after them. In the other run, a reader takes the
+ * place of one of the two.
  * Not here: children of fork, which have their parent's presence; records that are added.
+ *
+ * Run users: -DUSERS=2
+ * Run reader: -DUSERS=1 -DREADER
  *
  * Bug BUG_NO_SECOND_LOOK: a process frees without a look for others after its change has begun
  * Bug BUG_LATE: a series is found before the process is present
@@ -22,8 +27,11 @@
  * Bug BUG_NOT_AGAIN: the state is not looked at again under the lock of resets
  * Bug BUG_NO_RECOVER: a lock holder leaves the number of changes of a killed process as it is
  * Bug BUG_NESTED: an object is reset, with the lock of its journal, under that of the allocator
+ * Bug BUG_NO_COPY in reader: the reader does not copy records again after a change
+ * Bug BUG_ONE_COPY in reader: the reader copies records once again, and not twice
+ * Bug BUG_ANY_START in reader: the reader does not compare when the series began
+ * Bug BUG_ANY_STATE in reader: the reader does not look whether the series is still in use
  */
-#define USERS 2
 #define FREEING 2 /* the process without a family */
 #define LAST 3
 
@@ -36,7 +44,9 @@
 byte changes;
 byte state = IN_USE;
 byte owner = 1; /* the series that the cells of the object belong to; 0: none; 2: another one */
-bool present[USERS];
+byte start = 1; /* in the record: when the life of the series began */
+byte counts = 1; /* the life whose counts the object has */
+bool present[2];
 byte alloc = NOBODY, journal = NOBODY, resets = NOBODY; /* locks: their holders */
 bool killed;
 byte ended;
@@ -58,7 +68,7 @@ inline die(me)
 	:: else
 	fi;
 	if
-	:: me < USERS -> present[me] = false
+	:: me < 2 -> present[me] = false
 	:: else
 	fi
 }
@@ -126,6 +136,7 @@ inline renew_object(me)
 	atomic { journal == NOBODY -> journal = me };
 	step(me);
 	assert(owner == 1 && state != IN_USE);
+	counts = start + 1;
 	journal = NOBODY;
 	step(me)
 }
@@ -153,6 +164,8 @@ inline revive(me)
 #endif
 		lock(me);
 		begin_change(me);
+		start++;
+		step(me);
 		state = IN_USE;
 		end_change(me);
 		unlock()
@@ -172,7 +185,7 @@ inline find(me, has)
 	:: state == FREE -> has = false
 	fi;
 	if
-	:: atomic { has && owner == 0 -> owner = 1 } /* the object is created */
+	:: atomic { has && owner == 0 -> owner = 1; counts = start } /* the object is created */
 	:: else
 	fi
 }
@@ -253,11 +266,64 @@ proctype freeing()
 over:	ended++
 }
 
+#ifdef READER
+/* src/segment/reader_copy.c: copy_records(). pread(2) copies words in any order. The record has a key as
+ * long as it has an object. */
+inline copy_record(in_use, begun)
+{
+	if
+	:: in_use = (state == IN_USE && owner == 1); begun = start
+	:: begun = start; in_use = (state == IN_USE && owner == 1)
+	fi
+}
+
+/* src/segment/reader_list.c: is_as_listed() */
+inline compare(in_use, begun, again_in_use, again)
+{
+#ifdef BUG_ANY_START
+	in_use = in_use && again_in_use;
+#elif defined(BUG_ANY_STATE)
+	in_use = in_use && again == begun;
+#else
+	in_use = in_use && again_in_use && again == begun;
+#endif
+}
+
+/* src/segment/reader.c: take_once(); src/segment/reader_copy.c: percpu_reader_leave_out() */
+proctype reader()
+{
+	byte was, begun, again, has, whose;
+	bool in_use, again_in_use;
+
+	was = changes;
+	copy_record(in_use, begun);
+	atomic { has = counts; whose = owner };
+	if
+#ifndef BUG_NO_COPY
+	:: was != changes || was % 2 == 1 ->
+		copy_record(again_in_use, again);
+		compare(in_use, begun, again_in_use, again);
+#ifndef BUG_ONE_COPY
+		copy_record(again_in_use, again);
+		compare(in_use, begun, again_in_use, again)
+#endif
+#endif
+	:: else
+	fi;
+	assert(!in_use || (has == begun && whose == 1));
+	ended++
+}
+#endif
+
 init
 {
 	atomic {
 		run user(0);
+#ifdef READER
+		run reader();
+#else
 		run user(1);
+#endif
 		run freeing()
 	};
 	ended == 3;

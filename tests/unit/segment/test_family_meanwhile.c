@@ -437,8 +437,8 @@ static void pictures_have_nothing_that_is_removed(void **state)
 	percpu_reader_close(watcher);
 }
 
-/* The cells of x become those of y amid a picture, as no process is present. Neither this picture,
- * which is begun again, nor the next one has data of the removed series. */
+/* The cells of x become those of y amid a picture, as no process is present. Neither this picture
+ * nor the next one has data of the removed series. The next one has y. */
 
 /* Open the watcher by the file's name, or by a descriptor. */
 static void watch(bool by_name)
@@ -478,7 +478,7 @@ static void expect_other_picture(const char *step, bool again)
 		assert_null(waits_when);
 		assert_null(picture_check(watcher, false));
 		assert_int_equal(pictured("x"), -1);
-		assert_int_equal(pictured("y"), 7);
+		assert_int_equal(pictured("y"), i == 0 ? -1 : 7);
 	}
 	percpu_reader_close(watcher);
 }
