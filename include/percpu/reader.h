@@ -63,7 +63,8 @@ struct percpu_reader;
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_open(const char *name, struct percpu_reader **ret);
 
 /** Open the segment in the file that fd refers to. The descriptor stays the caller's. Returns as
- *  percpu_reader_open(), and -EBADF if fd is not open for reading. */
+ *  percpu_reader_open(), and -EBADF if fd is closed, is opened with O_PATH, or is not open for
+ *  reading. A pipe, a socket or a device is -EBADMSG whatever fd is open for. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_open_fd(int fd, struct percpu_reader **ret);
 
 /** Free the reader and its picture. NULL is fine. */

@@ -144,7 +144,7 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_create(const struct percpu_region
  * Returns 0, or
  *	-EINVAL	path or ret is NULL, unknown flags, CREATE without WRITE, or EXCL without CREATE
  *	-EISDIR	path is a directory
- *	-EBADMSG  the file is not a region, is damaged, or is cut short
+ *	-EBADMSG  the file is not a region, is damaged, or is cut short; or is a pipe or a device
  *	-EPROTO	the region has another version or geometry than this library is built
  *		for
  *	-ERANGE	with WRITE: the region has lanes for fewer CPUs than this machine certainly has
@@ -179,9 +179,12 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_region_open(const char *path, unsigned f
  * Only one process may create the region. Hand the descriptor to other processes when the call has
  * returned: earlier they would find half a region, with CREATE too.
  *
- * Returns as percpu_region_open(), and -EBADF if fd is not open for reading, or, with
- * PERCPU_REGION_WRITE, for reading and writing. An empty file is -EBADMSG without CREATE. The call
- * looks at the access of fd after the options, and then at the file. To write, or with
+ * Returns as percpu_region_open(), or
+ *	-EBADF	fd is closed, is opened with O_PATH, or is not open for reading, or, with
+ *		PERCPU_REGION_WRITE, for reading and writing
+ *	-EISDIR, -EBADMSG  the file is a directory; or is a pipe, a socket or a device, whatever fd
+ *		is open for; or it is empty, without CREATE
+ * The call looks at fd after the options, and then at the file. To write, or with
  * PERCPU_REGION_OWNERS, it needs a free descriptor (-EMFILE); to read, none. A call that fails
  * leaves an empty file empty.
  */

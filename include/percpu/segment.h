@@ -121,7 +121,9 @@ PERCPU_API const char *percpu_segment_fallback(const struct percpu_segment *s);
  * meanwhile. The descriptor stays the caller's. Without /proc, threads of a process that reset
  * segments opened by descriptor do so one at a time.
  *
- * Returns as percpu_segment_open(), and -EBADF as percpu_region_open_fd().
+ * Returns as percpu_segment_open(), and -EBADF if fd is closed, is opened with O_PATH, or is not
+ * open for reading and writing. A pipe, a socket or a device is -EBADMSG, and a directory -EISDIR,
+ * whatever fd is open for.
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
 							const struct percpu_segment_options *o,

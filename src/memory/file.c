@@ -149,15 +149,23 @@ static int fill_file(int fd, unsigned flags, const struct percpu_region_options 
 	return 0;
 }
 
-static int check_access(int fd, bool writable)
+/* What the file is comes before how it is open: no access makes a pipe a region. */
+int percpu_file_check(int fd, unsigned flags)
 {
-	int flags = fcntl(fd, F_GETFL);
+	const int mode = fcntl(fd, F_GETFL);
+	struct stat st;
 
 	/* The access mode of an O_PATH descriptor is O_RDONLY, although it cannot read. */
-	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
-	    (writable && (flags & O_ACCMODE) != O_RDWR))
+	if (mode < 0 || (mode & O_PATH))
 		return -EBADF;
-	return 0;
+	if (fstat(fd, &st) != 0)
+		return percpu_errno();
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
+	if ((mode & O_ACCMODE) == O_WRONLY ||
+	    ((flags & PERCPU_REGION_WRITE) && (mode & O_ACCMODE) != O_RDWR))
+		return -EBADF;
+	return (flags & PERCPU_REGION_OWN) && st.st_uid != geteuid() ? -EPERM : 0;
 }
 
 /* Read the header of a file, check it, and count the chunks that the file has room for. */
@@ -169,8 +177,6 @@ static int read_header(int fd, struct percpu_header *ret, uint32_t *ret_capacity
 
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
 	if (pread(fd, ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret))
 		return -EBADMSG;
 	e = percpu_header_check(ret, 0);
@@ -236,7 +242,7 @@ static int open_or_fill(int fd, unsigned flags, const struct percpu_region_optio
 		return open_region(fd, flags, false, ret);
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	if (S_ISREG(st.st_mode) && st.st_size == 0)
+	if (st.st_size == 0)
 		return fill_file(fd, flags, o, prepare, arg, ret);
 	return flags & PERCPU_REGION_EXCL ? -EEXIST : open_region(fd, flags, false, ret);
 }
@@ -255,22 +261,13 @@ int percpu_file_open_fd(int fd, unsigned flags, const struct percpu_region_optio
 	int e = ret != NULL ? check_how(flags, o, &opt) : -EINVAL, cancel;
 
 	if (e == 0)
-		e = check_access(fd, flags & PERCPU_REGION_WRITE);
+		e = percpu_file_check(fd, flags);
 	if (e != 0)
 		return e;
 	cancel = percpu_defer_cancel(); /* pread(2) is a cancellation point */
 	e = open_or_fill(fd, flags, &opt, prepare, arg, ret);
 	percpu_restore_cancel(cancel);
 	return e;
-}
-
-int percpu_file_check_owner(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return percpu_errno();
-	return st.st_uid == geteuid() ? 0 : -EPERM;
 }
 
 static int open_file(const char *path, unsigned flags, struct percpu_region **ret)
@@ -282,7 +279,7 @@ static int open_file(const char *path, unsigned flags, struct percpu_region **re
 
 	if (fd < 0)
 		return percpu_errno();
-	e = flags & PERCPU_REGION_OWN ? percpu_file_check_owner(fd) : 0;
+	e = percpu_file_check(fd, flags);
 	if (e == 0)
 		e = open_region(fd, flags, true, ret);
 	close(fd);

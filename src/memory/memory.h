@@ -167,14 +167,15 @@ int percpu_file_open(const char *path, unsigned flags, const struct percpu_regio
 		     int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
 		     struct percpu_region **ret);
 
-/** Do as percpu_region_open_fd(). If this makes the region, it then calls prepare(), which may be
+/** Do as percpu_region_open_fd(), with these flags, too. If this makes the region, it then calls prepare(), which may be
  *  NULL, with arg. The file is empty again if prepare() fails. */
 int percpu_file_open_fd(int fd, unsigned flags, const struct percpu_region_options *o,
 			int (*prepare)(struct percpu_region *r, const void *arg), const void *arg,
 			struct percpu_region **ret);
 
-/** Return 0 if the file is this user's, -EPERM if it is another user's, or -errno. */
-int percpu_file_check_owner(int fd);
+/** Check that fd is of a regular file, is open for what flags ask for, and with PERCPU_REGION_OWN
+ *  that the file is this user's. Returns 0, -EBADF, -EISDIR, -EBADMSG, -EPERM, or -errno. */
+int percpu_file_check(int fd, unsigned flags);
 
 /* grow.c */
 

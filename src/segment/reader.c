@@ -27,16 +27,14 @@ static unsigned char *new_buffer(void)
 
 static int check_file(int fd)
 {
-	const int flags = fcntl(fd, F_GETFL);
 	struct stat st;
+	const int e = percpu_file_check(fd, 0);
 
-	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
-		return -EBADF;
+	if (e != 0)
+		return e;
 	if (fstat(fd, &st) != 0)
 		return percpu_errno();
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
-	return S_ISREG(st.st_mode) && st.st_size != 0 ? 0 : -EBADMSG;
+	return st.st_size != 0 ? 0 : -EBADMSG;
 }
 
 int percpu_reader_use(struct percpu_reader *r)

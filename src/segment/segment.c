@@ -123,8 +123,9 @@ static int read_how(const struct percpu_segment_options *o, unsigned flags, stru
 
 static unsigned region_flags(unsigned flags)
 {
-	return PERCPU_REGION_OWNERS | PERCPU_REGION_WRITE |
-	       (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0);
+	return PERCPU_REGION_OWNERS | PERCPU_REGION_WRITE | PERCPU_REGION_NO_LINK |
+	       (flags & PERCPU_SEGMENT_CREATE ? PERCPU_REGION_CREATE : 0) |
+	       (flags & PERCPU_SEGMENT_FOREIGN ? 0 : PERCPU_REGION_OWN);
 }
 
 char *percpu_segment_path(const char *name, int *e, struct percpu_reason *why)
@@ -166,10 +167,8 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 	path = percpu_segment_path(name, &e, why);
 	if (path == NULL)
 		return e;
-	e = percpu_file_open(path,
-			     region_flags(flags) | PERCPU_REGION_NO_LINK |
-				     (flags & PERCPU_SEGMENT_FOREIGN ? 0 : PERCPU_REGION_OWN),
-			     &how.region, percpu_control_make, &how.making, &r);
+	e = percpu_file_open(path, region_flags(flags), &how.region, percpu_control_make,
+			     &how.making, &r);
 	free(path);
 	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
 }
@@ -183,8 +182,6 @@ static int open_descriptor(int fd, const char *name, unsigned flags,
 	int e = read_how(o, flags, &how, why);
 
 	how.making.mode = 0; /* the file is the caller's */
-	if (e == 0 && !(flags & PERCPU_SEGMENT_FOREIGN))
-		e = percpu_file_check_owner(fd);
 	if (e == 0)
 		e = percpu_file_open_fd(fd, region_flags(flags), &how.region, percpu_control_make,
 					&how.making, &r);

@@ -346,6 +346,72 @@ static void files_that_take_no_segment_are_told(void **state)
 	assert_int_equal(unlink(test_path("fifo")), 0);
 }
 
+/* Return one end of a pipe, or of a pair of sockets. The other end is closed. */
+
+static int pipe_end(bool to_write)
+{
+	int pair[2];
+
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	close(pair[!to_write]);
+	return pair[to_write];
+}
+
+static int socket_end(void)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	close(pair[1]);
+	return pair[0];
+}
+
+/* What a file is comes before how it is open. Only a descriptor of O_PATH, which tells nothing else,
+ * is refused in any case. */
+static void descriptors_are_told_apart(void **state)
+{
+	char file[160];
+	struct percpu_reader *reader = NULL;
+	struct percpu_segment *none = NULL;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s", test_path("there"));
+	const struct {
+		int fd, to_count, to_read;
+		const char *words;
+	} of[] = {
+		{ pipe_end(false), -EBADMSG, -EBADMSG, "it is no regular file" },
+		{ pipe_end(true), -EBADMSG, -EBADMSG, "it is no regular file" },
+		{ socket_end(), -EBADMSG, -EBADMSG, "it is no regular file" },
+		{ open("/dev/null", O_RDWR), -EBADMSG, -EBADMSG, "it is no regular file" },
+		{ open("/dev/null", O_RDONLY), -EBADMSG, -EBADMSG, "it is no regular file" },
+		{ open("/dev/null", O_WRONLY), -EBADMSG, -EBADMSG, "it is no regular file" },
+		{ open("/dev/null", O_PATH), -EBADF, -EBADF, "the descriptor is closed, or not" },
+		{ open("/", O_RDONLY | O_DIRECTORY), -EISDIR, -EISDIR, "it is a directory" },
+		{ open("/", O_PATH | O_DIRECTORY), -EBADF, -EBADF, "the descriptor is closed" },
+		{ open(file, O_WRONLY), -EBADF, -EBADF, "the descriptor is closed, or not open" },
+		{ open(file, O_PATH), -EBADF, -EBADF, "the descriptor is closed, or not open" },
+		{ open(file, O_RDONLY), -EBADF, 0, "the descriptor is closed, or not open" },
+		{ 1000, -EBADF, -EBADF, "the descriptor is closed, or not open" },
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		assert_true(of[i].fd >= 0);
+		for (unsigned flags = 0; flags < 8; flags++) {
+			assert_int_equal(percpu_segment_open_fd(of[i].fd, flags, NULL, &none),
+					 of[i].to_count);
+			assert_non_null(strstr(percpu_error(), of[i].words));
+			fail_otherwise();
+		}
+		assert_int_equal(percpu_reader_open_fd(of[i].fd, &reader), of[i].to_read);
+		if (of[i].to_read != 0)
+			assert_non_null(strstr(percpu_error(), of[i].words));
+		percpu_reader_close(of[i].to_read == 0 ? reader : NULL);
+		(void)close(of[i].fd);
+	}
+	assert_null(none);
+}
+
 /* Assert that neither a segment nor a reader is opened in the file, and how the sentence goes on.
  * Remove the file. */
 static void no_segment_at(const char *name, int expected, const char *words)
@@ -646,6 +712,7 @@ int main(void)
 		cmocka_unit_test(folders_that_take_no_file_are_told),
 		cmocka_unit_test(descriptors_are_told),
 		cmocka_unit_test(files_that_take_no_segment_are_told),
+		cmocka_unit_test(descriptors_are_told_apart),
 		cmocka_unit_test(files_without_segment_are_told_apart),
 		cmocka_unit_test(odd_files_are_told_apart),
 		cmocka_unit_test(rights_are_told_apart),

@@ -231,6 +231,23 @@ static void torn_records_are_told_by_a_second_copy(void **state)
 	only_y_is_there();
 }
 
+static void restart_x_and_reset(void)
+{
+	restart_x();
+	s->control->started[0] = s->control->started[1];
+	s->control->generation++;
+	s->control->completed++;
+}
+
+/* The picture is begun again, and has no record that was copied before. */
+static void what_begins_anew_before_a_reset_has_its_start(void **state)
+{
+	(void)state;
+	assert_int_equal(look_when("reader: biases copied", restart_x_and_reset), 2);
+	assert_true(is_of(0, "x"));
+	assert_int_equal(r->entry[0].declared.boottime, record_of_x()->declared.boottime);
+}
+
 static void be_late(void)
 {
 	r->deadline = 1;
@@ -318,6 +335,7 @@ int main(void)
 		EACH(what_is_freed_meanwhile_is_left_out),
 		EACH(changes_that_go_on_are_looked_at),
 		EACH(torn_records_are_told_by_a_second_copy),
+		EACH(what_begins_anew_before_a_reset_has_its_start),
 		EACH(what_begins_anew_between_calls_is_left_out),
 		EACH(pictures_are_taken_all_the_same),
 	};
