@@ -152,6 +152,10 @@ int main(int argc, char **argv)
 	for (auto &s : settings) {
 		if (!all.is_wanted(s.name))
 			continue;
+		if (s.workers() > s.flows) { /* flow_of() has no flow for each */
+			all.skip(s.name, "more threads than flows");
+			continue;
+		}
 		exact = measure(all, s, rounds) && exact;
 		print_setting(all, s);
 		fflush(stdout);
