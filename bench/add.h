@@ -4,7 +4,8 @@
  *
  * A contender is a struct with add(i), which adds to the ith of 8 counters. It may have make(),
  * which is called once, before all else; and reset() and total(), which tell whether no add was
- * lost. adds says how many adds one add() makes, if not one.
+ * lost: then the benchmark fails, unless the contender has loses. adds says how many adds one
+ * add() makes, if not one.
  *
  * Pinned threads run batches of 1024 adds, unrolled by 8. In the plain pattern all go to one
  * counter, so an add may have to wait for the store of the one before it; "8 in turn" goes round
@@ -45,6 +46,11 @@ template <class C, class = void> struct adds_of : std::integral_constant<unsigne
 };
 template <class C>
 struct adds_of<C, std::void_t<decltype(C::adds)>> : std::integral_constant<unsigned, C::adds> {
+};
+
+template <class C, class = void> struct may_lose : std::false_type {
+};
+template <class C> struct may_lose<C, std::void_t<decltype(C::loses)>> : std::true_type {
 };
 
 /* A chain of some 40 cycles of work. "amid work" has one before each add: a CPU that runs ahead
@@ -102,8 +108,9 @@ template <class C, pattern p> void run_adds(benchmark::State &state)
 	/* All threads have left the loop. */
 	if constexpr (can_sum<C>::value)
 		if (state.thread_index() == 0)
-			state.counters["lost"] =
-				ops * state.threads() * adds_of<C>::value - double(C::total());
+			note_loss(state,
+				  ops * state.threads() * adds_of<C>::value - double(C::total()),
+				  may_lose<C>::value);
 }
 
 /* Measure a contender with each of these numbers of threads. */

@@ -98,6 +98,8 @@ struct tls_increment {
  * number. A preemption in it loses counts, but so rarely that a run of this length may not show
  * it. */
 struct unprotected : on_counters {
+	static constexpr bool loses = true;
+
 	[[gnu::always_inline]] void add(unsigned i)
 	{
 #ifdef __x86_64__

@@ -50,6 +50,7 @@ void results::ReportRuns(const std::vector<Run> &runs)
 		if (run.error_occurred) {
 			fprintf(stderr, "%s: %s\n", run.benchmark_name().c_str(),
 				run.error_message.c_str());
+			failed = true;
 			continue;
 		}
 		if (run.run_type != Run::RT_Iteration)
@@ -163,6 +164,13 @@ void results::add_json(const std::string &text)
 	}
 }
 
+void note_loss(benchmark::State &state, double lost, bool may_lose)
+{
+	state.counters["lost"] = lost;
+	if (lost != 0 && !may_lose)
+		state.SkipWithError(text("the sum is %.0f too small", lost).c_str());
+}
+
 const char *aim::verdict() const
 {
 	if (!ratio)
@@ -231,8 +239,11 @@ bool report::is_wanted(const std::string &name) const
 void report::run()
 {
 	benchmark::RunSpecifiedBenchmarks(&rows);
-	if (is_lower_tier)
-		puts(rows.to_json().c_str());
+	if (!is_lower_tier)
+		return;
+	puts(rows.to_json().c_str());
+	if (rows.failed)
+		exit(1);
 }
 
 bool report::run_tiers(void (*everywhere)(), void (*here)(), const char *how_long)
@@ -279,10 +290,12 @@ void report::run_tier(const char *tier)
 	while ((n = read(fds[0], buf, sizeof(buf))) > 0)
 		text.append(buf, n);
 	close(fds[0]);
-	if (waitpid(pid, &status, 0) != pid || status != 0 || !json::accept(text))
-		skip(std::string("tier ") + tier, "its process gave no figures");
-	else
+	if (waitpid(pid, &status, 0) == pid && status == 0 && json::accept(text)) {
 		rows.add_json(text);
+		return;
+	}
+	fprintf(stderr, "%s: the process of tier %s failed\n", name, tier);
+	rows.failed = true;
 }
 
 void report::add_condition(const std::string &what, const std::string &value)
@@ -326,7 +339,7 @@ int report::finish() const
 		     { "figures", json::array() } };
 
 	if (!json_path)
-		return 0;
+		return rows.failed;
 	for (auto &[what, value] : conditions())
 		all["conditions"][what] = value;
 	for (auto &[what, why] : skipped)
@@ -352,7 +365,7 @@ int report::finish() const
 	file << all.dump(1, '\t') << "\n";
 	file.close();
 	if (!file.fail())
-		return 0;
+		return rows.failed;
 	fprintf(stderr, "%s: cannot write %s\n", name, json_path);
 	return 1;
 }

@@ -65,6 +65,9 @@ class results : public benchmark::BenchmarkReporter
 	/* Add rows from JSON. */
 	void add_json(const std::string &text);
 
+	/* Whether a run failed; it has printed why. */
+	bool failed = false;
+
       private:
 	std::vector<row> rows;
 };
@@ -126,7 +129,7 @@ class report
 	/* Print the statistics of all rows, the conditions, what was skipped, and the aims. */
 	void print_sections() const;
 
-	/* Write the JSON file, if one was asked for. Returns main()'s status. */
+	/* Write the JSON file, if one was asked for. Returns main()'s status: 1 if a run failed. */
 	int finish() const;
 
 	results rows;
@@ -146,6 +149,9 @@ class report
 	std::vector<aim> aims;
 	std::vector<figure> figures;
 };
+
+/* Note how many operations a run lost. It fails if there are any, and may be none. */
+void note_loss(benchmark::State &state, double lost, bool may_lose = false);
 
 /* report_text.cc */
 

@@ -26,7 +26,7 @@ static void measure_plugin(const char *name, void (*batch)())
 
 		state.counters["ops"] = ops;
 		if (state.thread_index() == 0)
-			state.counters["lost"] = ops * state.threads() - double(plugin->total());
+			note_loss(state, ops * state.threads() - double(plugin->total()));
 	});
 
 	b->Setup([](const benchmark::State &) { first_core++; })->Threads(1);

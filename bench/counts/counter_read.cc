@@ -74,7 +74,7 @@ static void measure_sum()
 		for (uint64_t v : out)
 			lost += double(usable_cpus().size()) - double(v);
 		state.counters["ops"] = double(state.iterations()) * million;
-		state.counters["lost"] = lost;
+		note_loss(state, lost);
 	});
 	benchmark::RegisterBenchmark("plain sum of as many bytes", [](benchmark::State &state) {
 		pinned here(0);

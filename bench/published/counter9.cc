@@ -50,6 +50,7 @@ percpu_counter *counter;
 
 struct count_racy {
 	static constexpr const char *name = "+=";
+	static constexpr bool loses = true;
 
 	static void add()
 	{
@@ -63,6 +64,7 @@ struct count_racy {
 
 struct count_atomic {
 	static constexpr const char *name = "atomic";
+	static constexpr bool loses = false;
 
 	static void add()
 	{
@@ -76,6 +78,7 @@ struct count_atomic {
 
 struct count_percpu {
 	static constexpr const char *name = "counter";
+	static constexpr bool loses = false;
 
 	static void add()
 	{
@@ -160,7 +163,7 @@ template <class C> void run(benchmark::State &state, bool bound, uint64_t calls,
 			if (auto n = counts->of(i))
 				state.counters[events[i].what] = *n;
 		state.counters[CPU_TIME] = double(shared->cpu_ns) / 1e9 / n;
-		state.counters["lost"] = double(n * calls * adds) - double(C::total() - before);
+		note_loss(state, double(n * calls * adds) - double(C::total() - before), C::loses);
 		/* The operations of one process, so that the time per operation is that of a
 		 * process. */
 		state.counters["ops"] = double(calls * adds);

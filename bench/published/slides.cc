@@ -46,6 +46,8 @@ struct on_words {
  * has to test that it is free, which here is the guard of arch/spec.h. */
 
 struct global_volatile : on_words {
+	static constexpr bool loses = true;
+
 	[[gnu::always_inline]] void add(unsigned i)
 	{
 		increment(&words[i]);
@@ -54,6 +56,7 @@ struct global_volatile : on_words {
 
 /* The same where the compiler knows the address: x86-64 then has no register for it. */
 struct static_volatile {
+	static constexpr bool loses = true;
 	alignas(64) static inline uint64_t word;
 
 	static void reset()

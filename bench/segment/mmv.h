@@ -69,6 +69,7 @@ struct mmv_values {
 };
 
 template <mmv_metric_type_t type> struct on_mmv {
+	static constexpr bool loses = true;
 	static inline pmAtomValue *value[cells];
 	void *const map = mmv_values::map;
 
