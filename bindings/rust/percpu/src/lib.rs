@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//! Per-CPU counters and metrics: count once, from any thread of any process, in about a nanosecond,
+//! exactly; read it from outside at no cost to those who count; and still have it when they die.
+//!
+//! A [`Counter`] counts in this process. A [`Segment`] is a file of named metrics in which any
+//! number of processes count, in Rust or in C; a `Reader` reads it from outside. `docs/rust.md` of
+//! libpercpu says more.
+//!
+//! ```
+//! use percpu::{Metric, Segment};
+//!
+//! # let name = std::env::temp_dir().join(format!("percpu-doc-lib-{}", std::process::id()));
+//! # let name = name.to_str().unwrap();
+//! let segment = Segment::create(name)?;
+//! let requests = segment.counter(&Metric::new("requests_total").help("Requests."))?;
+//! requests.inc();
+//! # std::fs::remove_file(name).unwrap();
+//! # Ok::<(), percpu::Error>(())
+//! ```
+
+#![deny(missing_docs)]
+
+mod counter;
+mod error;
+mod gauge;
+mod handle;
+mod histogram;
+mod segment;
+mod seq;
+mod stats;
+
+pub use counter::{Counter, FCounter};
+pub use error::{Error, Reason};
+pub use gauge::{FGauge, Gauge, Latest};
+pub use histogram::{Bucket, Histogram, HistogramOptions, Quantile, Snapshot, Timer};
+pub use segment::{Metric, Segment, SegmentOptions};
+pub use stats::{Field, Fields, Stats};
