@@ -82,6 +82,9 @@ typedef __INTMAX_TYPE__ intmax_t;
  */
 #define PERCPU_API __attribute__((__visibility__("default")))
 #define PERCPU_INLINE static inline __attribute__((__always_inline__, __nothrow__, __unused__))
+/* For calls that count. Without it, compilers add instructions for exceptions to functions of C++
+ * that count and are noexcept. */
+#define PERCPU_NOTHROW __attribute__((__nothrow__))
 /* For functions that can fail: the result is -errno, or says whether there is an object, a value or
  * a permission. Functions after whose failure a program has nothing to do are without it:
  * - those that give back: free, put, unlock, exit, detach, destroy;

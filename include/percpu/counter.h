@@ -91,7 +91,7 @@ PERCPU_API uint64_t percpu_counter_key(const struct percpu_counter *c);
  */
 PERCPU_API void percpu_counter_destroy(struct percpu_counter *c);
 
-PERCPU_API void percpu_counter_add_slow(struct percpu_counter *c, int64_t n);
+PERCPU_API PERCPU_NOTHROW void percpu_counter_add_slow(struct percpu_counter *c, int64_t n);
 
 /**
  * Add n, which may be negative.
@@ -224,8 +224,8 @@ PERCPU_API uint64_t percpu_counter_array_key(const struct percpu_counter_array *
  *  call. */
 PERCPU_API void percpu_counter_array_destroy(struct percpu_counter_array *a);
 
-PERCPU_API void percpu_counter_array_add_slow(const struct percpu_counter_array *a, size_t i,
-					      int64_t n);
+PERCPU_API PERCPU_NOTHROW void percpu_counter_array_add_slow(const struct percpu_counter_array *a,
+							     size_t i, int64_t n);
 
 /** Add n to counter i, as percpu_counter_add() does. i must be below a->n. */
 PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a, size_t i,
@@ -235,8 +235,9 @@ PERCPU_INLINE void percpu_counter_array_add(const struct percpu_counter_array *a
 		percpu_counter_array_add_slow(a, i, n);
 }
 
-PERCPU_API void percpu_counter_array_add_n_slow(const struct percpu_counter_array *a, size_t i,
-						const int64_t *n, size_t words);
+PERCPU_API PERCPU_NOTHROW void percpu_counter_array_add_n_slow(const struct percpu_counter_array *a,
+							       size_t i, const int64_t *n,
+							       size_t words);
 
 /* Add 2, 4 or 8 words with one commit. The caller knows that this CPU stores that many words
  * at once. It uses the sequences of statistics, which choose between two banks; an array has

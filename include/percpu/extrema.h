@@ -91,8 +91,8 @@ enum {
 	PERCPU_EXTREMA_STATE_DOUBLES = 3,
 };
 
-PERCPU_API int percpu_extrema_observe_slow(const struct percpu_extrema *x, uint32_t kind,
-					   int64_t v);
+PERCPU_API PERCPU_NOTHROW int percpu_extrema_observe_slow(const struct percpu_extrema *x,
+							  uint32_t kind, int64_t v);
 
 /* Convert the bits of a double to a word with the same order, or back. */
 PERCPU_INLINE int64_t percpu_extrema_order(int64_t bits)

@@ -92,7 +92,7 @@ PERCPU_API uint64_t percpu_fcounter_key(const struct percpu_fcounter *c);
  */
 PERCPU_API void percpu_fcounter_destroy(struct percpu_fcounter *c);
 
-PERCPU_API int percpu_fcounter_add_slow(struct percpu_fcounter *c, double n);
+PERCPU_API PERCPU_NOTHROW int percpu_fcounter_add_slow(struct percpu_fcounter *c, double n);
 
 /**
  * Add n, which may be negative.
@@ -199,8 +199,8 @@ PERCPU_API uint64_t percpu_fcounter_array_key(const struct percpu_fcounter_array
  *  root to 0 first: percpu_region_set_root(). */
 PERCPU_API void percpu_fcounter_array_destroy(struct percpu_fcounter_array *a);
 
-PERCPU_API int percpu_fcounter_array_add_slow(const struct percpu_fcounter_array *a, size_t i,
-					      double n);
+PERCPU_API PERCPU_NOTHROW int percpu_fcounter_array_add_slow(const struct percpu_fcounter_array *a,
+							     size_t i, double n);
 
 /** Add n to counter i, as percpu_fcounter_add() does. i must be below a->n. */
 PERCPU_INLINE int percpu_fcounter_array_add(const struct percpu_fcounter_array *a, size_t i,

@@ -101,7 +101,7 @@ PERCPU_INLINE void percpu_gauge_dec(struct percpu_gauge *g)
  * Returns 0, or -EINVAL (NULL), or -EROFS (in a region that was opened to read); on 32-bit
  * machines also -ETIMEDOUT: another thread was stopped for a second while it set a gauge.
  */
-PERCPU_API int percpu_gauge_set(struct percpu_gauge *g, int64_t v);
+PERCPU_API PERCPU_NOTHROW int percpu_gauge_set(struct percpu_gauge *g, int64_t v);
 
 /** Read the gauge. NULL reads as 0. The result need not be the level of any instant: adds
  *  that run meanwhile may be in it or not. */
@@ -140,7 +140,7 @@ PERCPU_INLINE int percpu_fgauge_sub(struct percpu_fgauge *g, double n)
  * -2^1000 or less); on 32-bit machines also -ETIMEDOUT: another thread was stopped for a second
  * while it set a gauge.
  */
-PERCPU_API int percpu_fgauge_set(struct percpu_fgauge *g, double v);
+PERCPU_API PERCPU_NOTHROW int percpu_fgauge_set(struct percpu_fgauge *g, double v);
 
 /** Read the gauge, as percpu_gauge_fetch() does. Rounding is that of fcounter.h. The result is
  *  finite, except on 32-bit machines: there it is NaN if another thread was stopped for a second
@@ -165,7 +165,7 @@ PERCPU_API void percpu_latest_destroy(struct percpu_latest *l);
  *
  * Returns 0, or -EINVAL (NULL), -EROFS; on 32-bit machines also -ETIMEDOUT.
  */
-PERCPU_API int percpu_latest_set(struct percpu_latest *l, double v);
+PERCPU_API PERCPU_NOTHROW int percpu_latest_set(struct percpu_latest *l, double v);
 
 /**
  * Read the value and the time at which it was set, both of the same set. Either result may be

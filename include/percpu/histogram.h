@@ -139,9 +139,10 @@ PERCPU_API uint64_t percpu_histogram_key(const struct percpu_histogram *h);
  *  the root to 0 first: percpu_region_set_root(). */
 PERCPU_API void percpu_histogram_destroy(struct percpu_histogram *h);
 
-PERCPU_API void percpu_histogram_record_slow(const struct percpu_histogram *h, size_t i, double v);
-PERCPU_API void percpu_histogram_record_ticks_slow(const struct percpu_histogram *h, size_t i,
-						   uint64_t ticks);
+PERCPU_API PERCPU_NOTHROW void percpu_histogram_record_slow(const struct percpu_histogram *h,
+							    size_t i, double v);
+PERCPU_API PERCPU_NOTHROW void percpu_histogram_record_ticks_slow(const struct percpu_histogram *h,
+								  size_t i, uint64_t ticks);
 
 /* Return how many own bounds are below a value above 0, given its bits minus 1. */
 PERCPU_INLINE uint64_t percpu_histogram_own_index(const struct percpu_histogram *h, uint64_t bits)
@@ -413,9 +414,8 @@ percpu_histogram_quantile(const struct percpu_histogram_snapshot *s, double q,
  * is exact.
  *
  * Ticks are compared with the bound 2^(index / 2^schema) itself. The double is a little below it;
- * ticks between the two are counted. NULL has no observations.
- *
- * With own bounds the result is exact for these bounds.
+ * ticks between the two are counted. NULL has no observations. With own bounds the result is exact
+ * for these bounds.
  */
 PERCPU_API uint64_t percpu_histogram_count_below(const struct percpu_histogram_snapshot *s,
 						 double bound, bool *ret_exact);

@@ -122,7 +122,7 @@ PERCPU_API void percpu_owned_fgauge_detach(struct percpu_owned_fgauge *g);
 PERCPU_API int percpu_owned_gauge_destroy(struct percpu_owned_gauge *g);
 PERCPU_API int percpu_owned_fgauge_destroy(struct percpu_owned_fgauge *g);
 
-PERCPU_API int percpu_owned_gauge_add_slow(struct percpu_owned_gauge *g, int64_t n);
+PERCPU_API PERCPU_NOTHROW int percpu_owned_gauge_add_slow(struct percpu_owned_gauge *g, int64_t n);
 
 /**
  * Add n, which may be negative, to this process's value; from 0 if it has none. Integers wrap
@@ -157,7 +157,7 @@ PERCPU_INLINE int percpu_owned_gauge_add(struct percpu_owned_gauge *g, int64_t n
  * Progress: compare-and-swap, once this process has updated the gauge; repeated if another thread
  * of the process changes the value meanwhile.
  */
-PERCPU_API int percpu_owned_fgauge_add(struct percpu_owned_fgauge *g, double n);
+PERCPU_API PERCPU_NOTHROW int percpu_owned_fgauge_add(struct percpu_owned_fgauge *g, double n);
 
 /**
  * Set this process's value. The call replaces earlier adds of other threads; later adds count on.
@@ -170,8 +170,8 @@ PERCPU_API int percpu_owned_fgauge_add(struct percpu_owned_fgauge *g, double n);
  * Context: any thread. Signal handlers, once this process has updated the gauge, except for
  * PERCPU_OWNED_RECENT in processes of 32 bits.
  */
-PERCPU_API int percpu_owned_gauge_set(struct percpu_owned_gauge *g, int64_t v);
-PERCPU_API int percpu_owned_fgauge_set(struct percpu_owned_fgauge *g, double v);
+PERCPU_API PERCPU_NOTHROW int percpu_owned_gauge_set(struct percpu_owned_gauge *g, int64_t v);
+PERCPU_API PERCPU_NOTHROW int percpu_owned_fgauge_set(struct percpu_owned_fgauge *g, double v);
 
 /**
  * Fold the values into one by the gauge's rule. The result need not be that of any instant: each

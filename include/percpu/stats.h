@@ -128,10 +128,11 @@ PERCPU_API void percpu_stats_destroy(struct percpu_stats *s);
  *  of this CPU commits: 2, 4 or 8. NULL has 0. */
 PERCPU_API unsigned percpu_stats_commit_words(const struct percpu_stats *s);
 
-PERCPU_API void percpu_stats_add_slow(const struct percpu_stats *s, size_t i, size_t word,
-				      int64_t n);
-PERCPU_API int percpu_stats_update_slow(const struct percpu_stats *s, size_t i, size_t word,
-					const uint64_t *n, size_t words);
+PERCPU_API PERCPU_NOTHROW void percpu_stats_add_slow(const struct percpu_stats *s, size_t i,
+						     size_t word, int64_t n);
+PERCPU_API PERCPU_NOTHROW int percpu_stats_update_slow(const struct percpu_stats *s, size_t i,
+						       size_t word, const uint64_t *n,
+						       size_t words);
 
 /**
  * Add n to field word of object i. word must be below s->words, and i below s->n.

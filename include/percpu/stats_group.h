@@ -137,9 +137,9 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_stats_group_alloc(const struct percpu_st
  */
 PERCPU_API int percpu_stats_group_free(const struct percpu_stats_group *g, size_t i, size_t to);
 
-PERCPU_API int percpu_stats_group_update_slow(const struct percpu_stats_group *g, size_t a,
-					      const uint64_t *na, size_t b, const uint64_t *nb,
-					      size_t words);
+PERCPU_API PERCPU_NOTHROW int percpu_stats_group_update_slow(const struct percpu_stats_group *g,
+							     size_t a, const uint64_t *na, size_t b,
+							     const uint64_t *nb, size_t words);
 
 /**
  * Add na[0] to na[words-1] to the fields of object a, and nb[0] to nb[words-1] to those of object b,

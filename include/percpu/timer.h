@@ -38,13 +38,13 @@ struct percpu_timer {
 };
 
 /** Return a timer that begins now. Never fails. */
-PERCPU_API struct percpu_timer percpu_timer_start(void);
+PERCPU_API PERCPU_NOTHROW struct percpu_timer percpu_timer_start(void);
 
 /**
  * Return the seconds since t was started; 0 if its clock reads less than then. Never negative,
  * infinite or NaN.
  */
-PERCPU_API double percpu_timer_elapsed(struct percpu_timer t);
+PERCPU_API PERCPU_NOTHROW double percpu_timer_elapsed(struct percpu_timer t);
 
 /**
  * Record the seconds since t was started, in histogram 0 of h, whose exported unit should be the
@@ -52,7 +52,8 @@ PERCPU_API double percpu_timer_elapsed(struct percpu_timer t);
  * region that was opened to read. For histogram i of several, and for other units, pass
  * percpu_timer_elapsed() to percpu_histogram_record_at().
  */
-PERCPU_API void percpu_timer_record(struct percpu_timer t, const struct percpu_histogram *h);
+PERCPU_API PERCPU_NOTHROW void percpu_timer_record(struct percpu_timer t,
+						   const struct percpu_histogram *h);
 
 PERCPU_END_DECLS
 

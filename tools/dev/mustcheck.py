@@ -13,7 +13,9 @@ import re
 import sys
 
 DECLARED = re.compile(
-    r"^PERCPU_(?:API|INLINE)\s+(PERCPU_MUST_CHECK\s+)?(?:int|bool)\s+percpu_(\w+)\(", re.MULTILINE
+    r"^PERCPU_(?:API|INLINE)\s+(?:PERCPU_NOTHROW\s+)?(PERCPU_MUST_CHECK\s+)?"
+    r"(?:int|bool)\s+percpu_(\w+)\(",
+    re.MULTILINE,
 )
 # Programs call none of these: inline functions of headers do.
 INTERNAL = re.compile(r"^seq_|_slow$|_try$|_commit$")

@@ -36,7 +36,7 @@ def without_comments(path):
     text = COMMENT.sub(
         lambda m: "" if m[0].startswith("/*") else m[0][0] * 2, path.read_text(encoding="utf-8")
     )
-    return text.replace("PERCPU_MUST_CHECK", "")
+    return re.sub(r"PERCPU_(MUST_CHECK|NOTHROW)\b", "", text)
 
 
 def sources():
