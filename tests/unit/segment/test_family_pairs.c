@@ -87,10 +87,27 @@ static int clear(void **state)
 	return close_both(state);
 }
 
+/* Gauges need pairs. What cannot be there takes no name. */
+static void gauges_take_no_name(void **state)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = "g" };
+	const uint64_t end = s->control->end;
+	struct percpu_gauge *g = NULL;
+	struct percpu_counter *c;
+
+	(void)state;
+	assert_int_equal(percpu_segment_gauge(s, &m, &g), -ENOTSUP);
+	assert_string_equal(percpu_error(), "g: this process cannot have such a metric in a file");
+	assert_null(g);
+	assert_int_equal(s->control->end, end);
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(no_step_keeps_a_lock, open_both, clear),
+		cmocka_unit_test_setup_teardown(gauges_take_no_name, open_both, close_both),
 	};
 
 	return cmocka_run_group_tests(tests, name_file, test_remove_paths);

@@ -556,6 +556,12 @@ static void add_double_by_null(void)
 	(void)percpu_fcounter_add(f, 1.0);
 }
 
+/* As a thread that cannot run the sequence: it looks for the chunk in front of the counter. */
+static void add_double_slowly_by_null(void)
+{
+	(void)percpu_fcounter_add_slow(NULL, 1.0);
+}
+
 /* The handler goes on, as those of virtual machines do. */
 static sigjmp_buf after_fault;
 
@@ -581,7 +587,8 @@ static int count_twice_by_null(void *fn)
 
 static void null_handles_are_told_once(void **state)
 {
-	void (*const uses[])(void) = { count_by_null, record_by_null, add_double_by_null };
+	void (*const uses[])(void) = { count_by_null, record_by_null, add_double_by_null,
+				       add_double_slowly_by_null };
 	char said[1024];
 
 	(void)state;
