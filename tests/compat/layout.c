@@ -513,6 +513,10 @@ AT(percpu_approx, reach, 48, 24, 24);
 AT(percpu_approx, span, 56, 32, 32);
 AT(percpu_approx, slack, 64, 40, 40);
 
+SIZE(percpu_text, 16, 8, 8);
+AT(percpu_text, at, 0, 0, 0);
+AT(percpu_text, n, 8, 4, 4);
+
 SIZE(percpu_timer, 8, 8, 8);
 AT(percpu_timer, start, 0, 0, 0);
 
