@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_prefork.py PREFORK LOAD LATENCY - the server of the example, and all its counts.
+"""test_prefork.py PREFORK LOAD LATENCY [OTHER] - the server of the example, and all its counts.
 
 Its answers, byte by byte and in parts; kills of its processes; and load by wrk, which counts, too.
-Speaks TAP.
+OTHER is the same server, which counts by another language in the same segment: then only what depends
+on that is tried. Speaks TAP.
 """
 
 import os
@@ -18,6 +19,7 @@ import time
 import tap
 
 PREFORK, LOAD, LATENCY = map(os.path.abspath, sys.argv[1:4])
+OTHER = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 else None
 GET = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 HELLO = b"Hello from a worker.\n"
 LARGE = 4 << 20
@@ -27,9 +29,9 @@ LARGE_ANSWER = LARGE + 94
 class Server:
     """prefork with few workers, and a segment in that directory."""
 
-    def __init__(self, directory, workers=2, *more):
+    def __init__(self, directory, workers=2, *more, program=PREFORK):
         self.segment = os.path.join(directory, "segment")
-        command = [PREFORK, "-p", "0", "-w", str(workers), *more, self.segment]
+        command = [program, "-p", "0", "-w", str(workers), *more, self.segment]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().rpartition(":")[2])
 
@@ -227,6 +229,27 @@ def a_killed_master_takes_its_workers_along(directory):
         server.await_counts([2, 0, 0, 0, 2 * size, 2, 0, 0, 2])
 
 
+def both_count_in_one_segment(directory):
+    """The server and the other one go on with each other's counts, and read them."""
+    total = 0
+    for n, program in enumerate((PREFORK, OTHER, PREFORK), 1):
+        with Server(directory, program=program) as server, server.connect() as c:
+            c.sendall(GET)
+            total += receive(c)[3]
+            server.await_counts([n, 0, 0, 0, total, n, 0, 0, n])
+            server.end()
+            for reader in (PREFORK, OTHER):
+                command = [reader, "-r", server.segment]
+                text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                assert f"observations {n}\n" in text and f"bytes {total}\n" in text, text
+    with Server(directory) as server, Server(directory, program=OTHER) as other:
+        for one in (server, other):
+            with one.connect() as c:
+                c.sendall(GET)
+                total += receive(c)[3]
+        server.await_counts([5, 0, 0, 0, total, 5, 0, 0, 5])
+
+
 def load(*options):
     if not shutil.which("wrk"):
         return "no wrk"
@@ -287,6 +310,17 @@ def bad_input(directory):
 
 
 def main():
+    if OTHER:
+        tap.run(
+            [
+                answers,
+                answers_that_are_not_counted,
+                what_a_killed_worker_had_in_flight_goes,
+                both_count_in_one_segment,
+                bad_input,
+                counts_go_on_when_it_is_started_again,
+            ]
+        )
     tests = [
         answers,
         answers_that_are_not_counted,
