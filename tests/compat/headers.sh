@@ -17,10 +17,12 @@ warnings_c=(-Wstrict-prototypes -Wmissing-prototypes -Wnested-externs)
 warnings_cpp=(-Wold-style-cast)
 warnings_headers=(-Wzero-as-null-pointer-constant) # in C++; sources that are C, too, have NULL
 
-# In the dialect STD: sets "dialect" to the compiler's arguments, and "strictest" to those for
-# headers alone.
+# In the dialect STD: sets "dialect" to the compiler's arguments, "strictest" to those for headers
+# alone, and "cpp_headers" to the headers of C++ if it has them.
 speak()
 {
+	cpp_headers=()
+	case $1 in c++17 | c++2*) cpp_headers=("$src"/include/percpu/{,cpp/}*.hpp) ;; esac
 	dialect=(-x c -std="$1" "${warnings[@]}" "${warnings_c[@]}")
 	case $1 in *++*) dialect=(-x c++ -std="$1" "${warnings[@]}" "${warnings_cpp[@]}") ;; esac
 	strictest=("${dialect[@]}")
@@ -37,7 +39,8 @@ alone()
 	case $1${PERCPU_TEST_COMPILERS-} in gcc | *all) ways+=(-DPERCPU_LATE) ;; esac
 	for header in "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h \
 		"$src"/include/percpu/{freebsd,dragonfly,netbsd,linux}/compat/*/*.h \
-		"$src"/include/percpu/arch/{self,generic}.h; do
+		"$src"/include/percpu/arch/{self,generic}.h \
+		"${cpp_headers[@]}"; do
 		echo "${header##*/}"
 		for linked in "${ways[@]}"; do
 			"$compiler" "${strictest[@]}" -O2 "${include[@]}" "$linked" \
@@ -47,12 +50,16 @@ alone()
 }
 
 # together COMPILER STD: all headers in one unit, but for DragonFly's sf_buf and Linux's
-# percpu_counter, whose names others have for other functions.
+# percpu_counter, whose names others have for other functions; and in C++ for NetBSD's struct percpu,
+# as percpu is a namespace.
 together()
 {
+	local others='dragonfly/sfbuf|linux/percpu_counter'
 	speak "$2"
-	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h |
-		grep -Ev "dragonfly/sfbuf|linux/percpu_counter" >all.h
+	[ ${#cpp_headers[@]} = 0 ] || others+='|netbsd/percpu'
+	printf '#include "%s"\n' "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h \
+		"${cpp_headers[@]}" |
+		grep -Ev "$others" >all.h
 	"$1" "${strictest[@]}" -O2 "${include[@]}" -include ./all.h -fsyntax-only /dev/null
 }
 
@@ -113,6 +120,20 @@ stats()
 		"$compiler" "${dialect[@]}" -O2 "${include[@]}" "$here/stats.c" -x none \
 			stats_other.o library.o -o stats -pthread && timeout 60 ./stats || return
 	refuses "$here/stats.c" "$compiler" "${dialect[@]:0:3}"
+}
+
+# The classes of C++, which count with exceptions and without; wrong uses do not compile.
+classes()
+{
+	local compiler=$1 options
+	speak "$2"
+	for options in -O2 '-O2 -fno-rtti' '-O2 -fno-exceptions' '-O0 -fno-exceptions -fno-rtti'; do
+		rm -f segment
+		# shellcheck disable=SC2086
+		"$compiler" "${strictest[@]}" $options "${include[@]}" "$here/cpp.cc" -x none \
+			library.o -o classes -pthread && timeout 60 ./classes ./segment || return
+	done
+	refuses "$here/cpp.cc" "$compiler" "${dialect[@]:0:3}"
 }
 
 # Results that programs must not ignore, and those that they may.
@@ -214,8 +235,8 @@ for compiler in gcc clang g++ clang++; do
 	case $compiler in
 	gcc) stds=(c11) more=(gnu11 c17 c2x) ;;
 	clang) stds=(c2x) more=(c11 gnu11 c17) ;;
-	g++) stds=(c++17) more=(c++20) ;;
-	clang++) stds=(c++20) more=(c++17) ;;
+	g++) stds=(c++17) more=(c++20 c++23) ;;
+	clang++) stds=(c++20) more=(c++17 c++2b) ;;
 	esac
 	[ "${PERCPU_TEST_COMPILERS-}" != all ] || stds+=("${more[@]}")
 	for std in "${stds[@]}"; do
@@ -225,6 +246,7 @@ for compiler in gcc clang g++ clang++; do
 		esac
 		check "statistics, $compiler $std" stats "$compiler" "$std"
 		check "dropped results, $compiler $std" results "$compiler" "$std"
+		case $compiler in *++) check "classes, $compiler $std" classes "$compiler" "$std" ;; esac
 		check "FreeBSD names, $compiler $std" names "$compiler" "$std" freebsd
 		check "Linux names, $compiler $std" names "$compiler" "$std" linux
 		check "FreeBSD includes, $compiler $std" unchanged "$compiler" "$std" freebsd
