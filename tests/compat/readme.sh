@@ -1,24 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The code that the documentation has for users to copy: each block of C in README.md and the pages
-# compiles as it is, and the programs of README.md and of docs/start run.
+# The code that the documentation has for users to copy: each block of C and C++ in README.md and the
+# pages compiles as it is, and the programs of README.md and of docs/start run.
 #
 #	readme.sh SOURCE WORK
 #
 # Prints TAP; the tools' output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
 
-# blocks FILE NAME: write its blocks of C to NAME1.c, NAME2.c, ...
+# blocks FILE NAME: write its blocks of C to NAME1.c, NAME2.c, ..., and those of C++ to NAME1.cc, ...
 blocks()
 {
 	awk -v name="$2" '
-		/^```$/ { inside = 0 }
-		inside { print > (name n ".c") }
-		/^```c$/ { inside = 1; n++ }' "$1"
+		/^```$/ { file = "" }
+		file { print > file }
+		/^```c$/ { file = name (++c) ".c" }
+		/^```cpp$/ { file = name (++cpp) ".cc" }' "$1"
 }
 
 compiles()
 {
+	if [ "${1##*.}" = cc ]; then
+		c++ -std=c++17 -Wall -Wextra -Werror -O2 -I"$src/include" -c "$1" -o block.o
+		return
+	fi
 	cc -Wall -Wextra -Werror -O2 -I"$src/include" -I"$src/include/percpu/freebsd/compat" \
 		-c "$1" -o block.o
 }
@@ -34,6 +39,15 @@ builds()
 			-o "$1" -pthread -lm
 }
 
+# builds_cpp NAME: the same in C++.
+builds_cpp()
+{
+	sed -E "s|file\{ \"([a-z]+)\"|file{ \"$work/\1-cpp\"|; s|PORT = 8080|PORT = $port|" "$1.cc" \
+		>"$1-here.cc" && grep -q "$work" "$1-here.cc" &&
+		c++ -std=c++17 -Wall -Wextra -Werror -O2 -I"$src/include" "$1-here.cc" percpu_all.o \
+			-o "$1" -pthread
+}
+
 # prints TEXT COMMAND...: the command prints that text, and no more.
 prints()
 {
@@ -44,11 +58,11 @@ prints()
 	[ "$got" = "$text" ]
 }
 
-# The server of README.md, in a process group of its own.
+# A server, in a process group of its own.
 start_server()
 {
 	local try
-	setsid ./readme1 &
+	setsid "$1" &
 	server=$!
 	for try in $(seq 200); do
 		kill -0 "$server" || return
@@ -82,13 +96,14 @@ counted()
 serves()
 {
 	local before
-	start_server || return
+	start_server ./readme1 || return
 	before=$(counted 404)
 	asks / '200 OK' && asks / '200 OK' && asks /nothing '404 Not Found' || return
 	[ "$(counted 200)" = "$1" ] && [ "$(counted 404)" = $((before + 1)) ]
 }
 
-loses_workers()
+# Kill the server's workers, and wait until they are gone.
+kill_workers()
 {
 	local workers worker killed=0
 	read -ra workers <"/proc/$server/task/$server/children" # without a newline at its end
@@ -96,13 +111,29 @@ loses_workers()
 		kill -KILL "$worker" && killed=$((killed + 1))
 		while [ -e "/proc/$worker" ]; do sleep 0.01; done
 	done
-	[ "$killed" = 4 ] && asks / '200 OK' && [ "$(counted 200)" = 3 ]
+	[ "$killed" = 4 ]
+}
+
+loses_workers()
+{
+	kill_workers && asks / '200 OK' && [ "$(counted 200)" = 3 ]
 }
 
 shows()
 {
 	"$1" "$work/hello" >shown && cat shown && grep -q '^hello_requests_total{code="200"} 3$' shown &&
 		grep -q '^hello_requests_in_flight 0$' shown && grep -q hello_request_seconds_count shown
+}
+
+# The server in C++ counts the same, and loses no count by a kill.
+serves_cpp()
+{
+	start_server ./cpp1 && asks / '200 OK' && kill_workers &&
+		asks / '200 OK' && asks /nothing '404 Not Found' || return
+	./show "$work/hello-cpp" >shown && cat shown &&
+		grep -q '^hello_requests_total{code="200"} 2$' shown &&
+		[ "$(sed -n 's/^hello_request_seconds_count //p' shown)" -ge 4 ] &&
+		grep -q '^hello_requests_in_flight 0$' shown
 }
 
 # Programs that start at the same time, with a file that does not exist.
@@ -135,7 +166,8 @@ blocks "$src/README.md" readme
 for page in "$src"/docs/*.md "$src"/docs/*/*.md; do
 	blocks "$page" "$(basename "$page" .md)"
 done
-for block in *[0-9].c; do
+for block in *[0-9].c *[0-9].cc; do
+	[ "${block##*.}" = c ] || have "$block" c++ || continue
 	check "$block compiles" compiles "$block"
 done
 port=$((20000 + RANDOM % 10000))
@@ -153,6 +185,11 @@ check 'it shows all' shows ./show
 check 'the server is killed' stop_server
 check 'the server starts again, and counts on' serves 5
 check 'it is killed again' stop_server
+if have 'the server in C++' c++; then
+	check 'cpp1 is a program' builds_cpp cpp1
+	check 'the server in C++' serves_cpp
+	check 'it is killed, too' stop_server
+fi
 check 'the shortest useful program' prints 1 ./threaded1
 check 'values that are read together' \
 	prints '300000 hits, 100000 misses, 153600000 bytes' ./threaded2
