@@ -116,7 +116,7 @@ bench()
 	grace | rwlock) mapfile -t wanted < <(missing "${peers_of_grace[@]}") ;;
 	ring) mapfile -t wanted < <(missing "${peers_of_ring[@]}") ;;
 	segment) mapfile -t wanted < <(missing "${peers_of_segment[@]}") ;;
-	fcounter | gauge | histogram) mapfile -t wanted < <(missing "${peers_of_values[@]}") ;;
+	cpp | fcounter | gauge | histogram) mapfile -t wanted < <(missing "${peers_of_values[@]}") ;;
 	esac
 	fetch "${wanted[@]}"
 	# Looks again each time for what has been installed to measure against.
