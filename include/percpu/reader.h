@@ -44,7 +44,10 @@ struct percpu_reader;
 
 /**
  * Open a segment by name, as percpu_segment_open(). A name with a '/' is a path. Another name
- * stands for the file /dev/shm/percpu.NAME; or, if there is no such file, for /run/percpu/NAME. There
+ * stands for the file /dev/shm/percpu.NAME; or, if there is no such file, for /run/percpu/NAME, where
+ * percpu_segment_open() does not look. The name is looked up once: the reader stays with the path at
+ * which it has found the file, and if that was /run/percpu/NAME, it reads on when there is a
+ * /dev/shm/percpu.NAME later. A program that must not have that one names the path. There
  * is no picture before percpu_reader_read(). The reader keeps a descriptor of the file, with
  * O_CLOEXEC. Directories of a path may be symbolic links; the file may not. percpu_error() says in
  * words why it could not be opened (error.h).
@@ -58,7 +61,7 @@ struct percpu_reader;
  *	-EPROTO	the file is of another version
  *	-EISDIR	it is a directory
  *	-ENOMEM
- *	-EACCES, -EMFILE, ...  as open(2)
+ *	-EACCES, -EMFILE, ...  as open(2), of the second file if there is no first one
  */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_open(const char *name, struct percpu_reader **ret);
 
@@ -106,7 +109,7 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * picture (percpu_reader_count() is 0), and with a sentence of percpu_error(),
  *	-EBADMSG  the file is cut short or damaged, or is no segment any more
  *	-EPROTO	the file is of another version now
- *	-ESTALE	the name leads to another file now, or to none: open a new reader. Not told of a
+ *	-ESTALE	the path leads to another file now, or to none: open a new reader. Not told of a
  *		name that the process may no longer follow (setuid(2)), or that was relative to a
  *		removed directory
  *	-EAGAIN	a process is resetting the segment. It may be stopped. If it was killed, the next

@@ -63,7 +63,8 @@ struct percpu_segment_options {
 /**
  * Open a segment by name, to count in it. A process that only reads opens a reader instead
  * (reader.h), which needs no right to write. A name with a '/' is a path. Another name stands for the file
- * /dev/shm/percpu.NAME. With PERCPU_SEGMENT_CREATE, create the segment if there is none, with the
+ * /dev/shm/percpu.NAME; a segment in /run/percpu, where readers look as well, is opened by its path.
+ * With PERCPU_SEGMENT_CREATE, create the segment if there is none, with the
  * options o, which may be NULL. The file appears under its name as a complete segment, or not at
  * all. The segment keeps a descriptor of the file, with O_CLOEXEC: owners need it (owner.h).
  * percpu_error() says in words why it could not be opened (error.h).

@@ -33,7 +33,9 @@ int percpu_error_say(int e, const char *sentence);
 struct percpu_opening {
 	const char *name; /* NULL: a descriptor */
 	int fd;
-	bool creates; /* with PERCPU_SEGMENT_CREATE */
+	bool creates;	 /* with PERCPU_SEGMENT_CREATE */
+	bool reads;	 /* by a reader, which looks in both places of names */
+	bool of_service; /* the file is in the second of these */
 };
 
 /** Keep why a segment could not be opened, also by a reader. If *why is empty, the sentence is

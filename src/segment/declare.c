@@ -168,6 +168,10 @@ static const char *words_of(int e)
 		return "the file is damaged";
 	case -ENOTSUP:
 		return "this process cannot have such a metric in a file";
+	case -EBADF:
+		return PERCPU_CLOSED;
+	case -ENOLCK:
+		return percpu_strerror(e);
 	default:
 		return "the file cannot be mapped, or locked";
 	}

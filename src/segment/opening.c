@@ -29,14 +29,19 @@ struct look {
 	} head; /* as in struct percpu_header */
 };
 
+/* Return what is in front of the name in the path of the file. */
+static const char *place_of(const struct percpu_opening *o)
+{
+	if (strchr(o->name, '/') != NULL)
+		return "";
+	return o->of_service ? PERCPU_SERVICE_NAMES : PERCPU_FLAT_NAMES;
+}
+
 static char *path_of(const struct percpu_opening *o)
 {
 	char *path;
 
-	return asprintf(&path, "%s%s", strchr(o->name, '/') != NULL ? "" : PERCPU_FLAT_NAMES,
-			o->name) < 0 ?
-		       NULL :
-		       path;
+	return asprintf(&path, "%s%s", place_of(o), o->name) < 0 ? NULL : path;
 }
 
 /* Look at the file of this descriptor. */
@@ -98,7 +103,10 @@ static bool lacks_directory(const struct percpu_opening *o)
 static const char *why_not_found(const struct percpu_opening *o)
 {
 	if (lacks_directory(o))
-		return "there is no such directory";
+		return strchr(o->name, '/') != NULL ?
+			       "there is no such directory" :
+			       "there is no /dev/shm, or none below the root directory of this "
+			       "process (chroot(2)): mount a tmpfs there, or name a path";
 	if (o->creates)
 		return "no file can be created in this directory, which was perhaps removed: name "
 		       "another one";
@@ -212,11 +220,18 @@ int percpu_error_keep_opening(int e, const struct percpu_opening *o,
 {
 	const char *const text = *why->text != '\0' ? why->text : why_not_opened(e, o);
 	const char *const name = o->name != NULL ? end_of_name(o->name) : NULL;
+	const bool is_flat = name != NULL && strchr(o->name, '/') == NULL;
+	const bool is_general = text != why->text;
 	struct percpu_reason told;
 
-	if (name != NULL && text != why->text && strchr(o->name, '/') == NULL)
-		(void)percpu_reason_set(&told, e, "segment \"%s\" (" PERCPU_FLAT_NAMES "%s): %s",
-					name, name, text);
+	if (is_flat && is_general && o->reads && e == -ENOENT)
+		(void)percpu_reason_set(&told, e,
+					"segment \"%s\" (" PERCPU_FLAT_NAMES
+					"%s, or else " PERCPU_SERVICE_NAMES "%s): %s",
+					name, name, name, text);
+	else if (is_flat && (is_general || o->of_service))
+		(void)percpu_reason_set(&told, e, "segment \"%s\" (%s%s): %s", name, place_of(o),
+					name, text);
 	else if (name != NULL)
 		(void)percpu_reason_set(&told, e, "segment \"%s%s\": %s",
 					name != o->name ? "..." : "", name, text);

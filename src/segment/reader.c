@@ -123,36 +123,36 @@ static int from_root(char *path, char **ret)
 	return e;
 }
 
-/* Open the file to read. Of a name that is no path, look in the directory of services, too, and set
- * *path to the path there. The caller frees it. Returns a descriptor or -errno. */
-static int open_file_of(const char *name, char **path)
+/* Open the file to read. Of a name that is no path, look in the directory of services, too, and if
+ * there is a file, set *path to the path there. The caller frees it. Returns a descriptor or
+ * -errno. */
+static int open_file_of(struct percpu_opening *o, char **path)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 	int fd = open(*path, flags), e = percpu_errno();
 	char *other;
 
-	if (fd >= 0 || e != -ENOENT || strchr(name, '/') != NULL)
+	if (fd >= 0 || e != -ENOENT || strchr(o->name, '/') != NULL)
 		return fd >= 0 ? fd : e;
-	if (asprintf(&other, "%s%s", PERCPU_SERVICE_NAMES, name) < 0)
+	if (asprintf(&other, "%s%s", PERCPU_SERVICE_NAMES, o->name) < 0)
 		return -ENOMEM;
 	fd = open(other, flags);
-	if (fd < 0) {
-		free(other);
-		return e;
-	}
+	e = percpu_errno();
+	o->of_service = fd >= 0 || e != -ENOENT;
 	free(*path);
 	*path = other;
-	return fd;
+	return fd >= 0 ? fd : e;
 }
 
-static int open_reader(const char *name, struct percpu_reader **ret, struct percpu_reason *why)
+static int open_reader(struct percpu_opening *o, struct percpu_reader **ret,
+		       struct percpu_reason *why)
 {
 	int e, fd;
-	char *from_here = percpu_segment_path(name, &e, why), *path = NULL;
+	char *from_here = percpu_segment_path(o->name, &e, why), *path = NULL;
 
 	if (from_here == NULL)
 		return e;
-	fd = open_file_of(name, &from_here);
+	fd = open_file_of(o, &from_here);
 	e = fd >= 0 ? check_file(fd) : fd;
 	if (e != 0)
 		free(from_here);
@@ -167,7 +167,7 @@ static int open_reader(const char *name, struct percpu_reader **ret, struct perc
 
 int percpu_reader_open(const char *name, struct percpu_reader **ret)
 {
-	const struct percpu_opening opening = { .name = name };
+	struct percpu_opening opening = { .name = name, .reads = true };
 	struct percpu_reason why = { "" };
 	int cancel, e;
 
@@ -175,14 +175,14 @@ int percpu_reader_open(const char *name, struct percpu_reader **ret)
 		return percpu_error_say(-EINVAL, name == NULL ? "the name of the segment is NULL" :
 								"there is no place for the reader");
 	cancel = percpu_defer_cancel(); /* open(2) and pread(2) are cancellation points */
-	e = open_reader(name, ret, &why);
+	e = open_reader(&opening, ret, &why);
 	percpu_restore_cancel(cancel);
 	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
 }
 
 int percpu_reader_open_fd(int fd, struct percpu_reader **ret)
 {
-	const struct percpu_opening opening = { .fd = fd };
+	const struct percpu_opening opening = { .fd = fd, .reads = true };
 	struct percpu_reason why = { "" };
 	int cancel, e;
 

@@ -261,14 +261,19 @@ int percpu_presence_hold(struct percpu_segment *s)
 
 int percpu_presence_complain(const char *name, size_t n, int e, struct percpu_reason *why)
 {
+	const char *text = percpu_strerror(e);
+
 	if (e == -EBADF)
-		return percpu_reason_set(why, e,
-					 "%.*s: the program has closed the segment's descriptor, "
-					 "by which the file is opened once more",
-					 (int)n, name);
+		text = PERCPU_CLOSED;
+	else if (e == -ENOENT)
+		text = "there is no /proc/self/fd, perhaps because of a chroot(2): mount /proc "
+		       "there, or declare families before";
+	else if (e == -EACCES)
+		text = "its permissions do not allow this user to: declare families before "
+		       "setuid(2), or use chmod(1)";
 	return percpu_reason_set(
 		why, e, "%.*s: the file cannot be opened once more by /proc, or locked: %s", (int)n,
-		name, percpu_strerror(e));
+		name, text);
 }
 
 /* Freeing. */

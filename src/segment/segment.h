@@ -310,6 +310,10 @@ void percpu_presence_drop(void *presence);
  *  e. */
 int percpu_presence_complain(const char *name, size_t n, int e, struct percpu_reason *why);
 
+/** Words for -EBADF of a segment that is open. */
+#define PERCPU_CLOSED                                                                              \
+	"the program has closed the segment's descriptor: let it be open, and open the segment again"
+
 /* control.c */
 
 /** What a new segment gets. */

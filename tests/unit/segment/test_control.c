@@ -224,6 +224,28 @@ static void other_users_read_what_they_may(void **state)
 
 /* Where readers look. */
 
+/* Another segment gets the name in the first place. The reader reads on, and a new one finds the
+ * other. */
+static void stays_with_its_file(struct percpu_reader *r)
+{
+	struct percpu_segment *other = NULL;
+	struct percpu_reader *later = NULL;
+	struct percpu_counter *c = NULL;
+
+	test_child_require(percpu_segment_open("control-test", ALL, NULL, &other) == 0, "open");
+	test_child_require(percpu_segment_counter(other, METRIC("x_total"), &c) == 0, "declare");
+	test_child_require(percpu_reader_read(r) == 0, "the reader reads on");
+	test_child_require(percpu_reader_count(r) == 0, "its file");
+	test_child_require(percpu_reader_set_consistent(r) == 0, "and opens it");
+	test_child_require(percpu_reader_read(r) == 0 && percpu_reader_count(r) == 0, "as well");
+	test_child_require(percpu_reader_open("control-test", &later) == 0, "a new reader");
+	test_child_require(percpu_reader_read(later) == 0, "read");
+	test_child_require(percpu_reader_count(later) == 1, "has the other file");
+	percpu_reader_close(later);
+	percpu_segment_close(other);
+	test_child_require(unlink("/dev/shm/percpu.control-test") == 0, "unlink");
+}
+
 static int read_in_run(void *arg)
 {
 	struct percpu_segment *s = NULL;
@@ -231,21 +253,46 @@ static int read_in_run(void *arg)
 
 	(void)arg;
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("none", "/run", "tmpfs", 0, NULL) != 0)
+	    mount("none", "/run", "tmpfs", 0, NULL) != 0 ||
+	    mount("none", "/dev/shm", "tmpfs", 0, NULL) != 0)
 		return 77;
 	test_child_require(percpu_reader_open("control-test", &r) == -ENOENT, "no directory");
 	test_child_require(mkdir("/run/percpu", 0755) == 0, "mkdir");
 	test_child_require(percpu_reader_open("control-test", &r) == -ENOENT, "none");
+	test_child_require(strstr(percpu_error(),
+				  "\"control-test\" (/dev/shm/percpu.control-test, or else "
+				  "/run/percpu/control-test): there is no such file") != NULL,
+			   "both places are named");
+	test_child_require(percpu_segment_open("control-test", 0, NULL, &s) == -ENOENT, "to count");
+	test_child_require(strstr(percpu_error(),
+				  "\"control-test\" (/dev/shm/percpu.control-test): there is no "
+				  "such file") != NULL,
+			   "the one place is named");
+	test_child_require(mkdir("/run/percpu/control-test", 0755) == 0, "a directory");
+	test_child_require(percpu_reader_open("control-test", &r) == -EISDIR, "a directory");
 	test_child_require(
-		strstr(percpu_error(),
-		       "\"control-test\" (/dev/shm/percpu.control-test): there is no such "
-		       "file") != NULL,
-		"the first place is named");
+		strstr(percpu_error(), "(/run/percpu/control-test): it is a directory") != NULL,
+		"the second place is named");
+	test_child_require(rmdir("/run/percpu/control-test") == 0, "rmdir");
+	test_child_require(symlink("x", "/run/percpu/control-test") == 0, "a link");
+	test_child_require(percpu_reader_open("control-test", &r) == -ELOOP, "a link");
+	test_child_require(
+		strstr(percpu_error(), "(/run/percpu/control-test): the file is a sym") != NULL,
+		"what cannot be opened is named");
+	test_child_require(unlink("/run/percpu/control-test") == 0, "unlink");
+	test_child_require(close(open("/run/percpu/control-test", O_CREAT | O_WRONLY, 0600)) == 0,
+			   "create");
+	test_child_require(percpu_reader_open("control-test", &r) == -EBADMSG, "an empty file");
+	test_child_require(
+		strstr(percpu_error(), "(/run/percpu/control-test): the file is empty") != NULL,
+		"the file that was opened is looked at");
+	test_child_require(unlink("/run/percpu/control-test") == 0, "unlink");
 	test_child_require(percpu_segment_open("/run/percpu/control-test", ALL, NULL, &s) == 0,
 			   "open");
 	test_child_require(percpu_reader_open("./control-test", &r) == -ENOENT, "a path");
 	test_child_require(percpu_reader_open("control-test", &r) == 0, "found");
 	test_child_require(percpu_reader_read(r) == 0, "read");
+	stays_with_its_file(r);
 	test_child_require(unlink("/run/percpu/control-test") == 0, "unlink");
 	test_child_require(percpu_reader_read(r) == -ESTALE, "another path is looked at");
 	test_child_require(strstr(percpu_error(), "/run/percpu/control-test was removed") != NULL,
@@ -262,6 +309,88 @@ static void readers_look_in_run(void **state)
 	(void)state;
 	if (status == 77 << 8)
 		test_skip("not permitted to mount");
+	assert_int_equal(status, 0);
+}
+
+/* Without /dev/shm and /proc, as after chroot(2) into an empty directory. */
+static int look_in_jail(void *arg)
+{
+	static const char *const label[] = { "a" };
+	const struct percpu_declaration d =
+		percpu_declare_family(NULL, PERCPU_METRIC_COUNTER, "f_total", NULL, label, 1, 3);
+	struct percpu_segment *s = NULL, *none = NULL;
+	struct percpu_family *family = NULL;
+	struct percpu_reader *r = NULL;
+
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open before");
+	if (chroot(arg) != 0 || chdir("/") != 0)
+		return 77;
+	test_child_require(percpu_segment_open("x", ALL, NULL, &none) == -ENOENT, "to count");
+	test_child_require(
+		strstr(percpu_error(), "(/dev/shm/percpu.x): there is no /dev/shm, or") != NULL,
+		percpu_error());
+	test_child_require(percpu_reader_open("x", &r) == -ENOENT, "to read");
+	test_child_require(strstr(percpu_error(), "(/dev/shm/percpu.x, or else /run/percpu/x): "
+						  "there is no /dev/shm, or none below") != NULL,
+			   percpu_error());
+	test_child_require(percpu_segment_family(s, &d, &family) == -ENOENT, "a family");
+	test_child_require(strstr(percpu_error(),
+				  "f_total: the file cannot be opened once more by /proc, or "
+				  "locked: there is no /proc/self/fd, perhaps because of a "
+				  "chroot(2)") != NULL,
+			   percpu_error());
+	test_child_require(percpu_segment_open("/x", ALL, NULL, &none) == 0, "by a path");
+	percpu_segment_close(none);
+	test_child_require(unlink("/x") == 0, "unlink");
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void jails_are_told(void **state)
+{
+	char jail[160];
+	int status;
+
+	(void)state;
+	snprintf(jail, sizeof(jail), "%s.jail", path);
+	assert_int_equal(mkdir(jail, 0700), 0);
+	status = test_wait(test_fork(look_in_jail, jail), 60);
+	(void)unlink(path);
+	assert_int_equal(rmdir(jail), 0);
+	if (status == 77 << 8)
+		test_skip("not permitted: chroot()");
+	assert_int_equal(status, 0);
+}
+
+/* The user may no longer open the file, of which the process has a descriptor. */
+static int declare_as_another_user(void *arg)
+{
+	static const char *const label[] = { "a" };
+	const struct percpu_declaration d =
+		percpu_declare_family(NULL, PERCPU_METRIC_COUNTER, "f_total", NULL, label, 1, 3);
+	struct percpu_segment *s = NULL;
+	struct percpu_family *family = NULL;
+
+	(void)arg;
+	test_child_require(percpu_segment_open(path, ALL, NULL, &s) == 0, "open before");
+	if (setresuid(12345, 12345, 12345) != 0)
+		return 77;
+	test_child_require(percpu_segment_family(s, &d, &family) == -EACCES, "a family");
+	test_child_require(strstr(percpu_error(), "its permissions do not allow this user to: "
+						  "declare families before setuid(2)") != NULL,
+			   percpu_error());
+	percpu_segment_close(s);
+	return 0;
+}
+
+static void users_without_rights_are_told(void **state)
+{
+	const int status = test_wait(test_fork(declare_as_another_user, NULL), 60);
+
+	(void)state;
+	(void)unlink(path);
+	if (status == 77 << 8)
+		test_skip("not permitted to become another user");
 	assert_int_equal(status, 0);
 }
 
@@ -283,6 +412,8 @@ int main(void)
 		cmocka_unit_test(descriptors_keep_their_mode),
 		cmocka_unit_test(other_users_read_what_they_may),
 		cmocka_unit_test(readers_look_in_run),
+		cmocka_unit_test(jails_are_told),
+		cmocka_unit_test(users_without_rights_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, name_path, test_remove_paths);

@@ -230,7 +230,8 @@ static void files_are_told(void **state)
 		"there is no such file");
 	assert_int_equal(percpu_reader_open("missing-percpu", &no_reader), -ENOENT);
 	assert_ptr_equal(strstr(percpu_error(),
-				"segment \"missing-percpu\" (/dev/shm/percpu.missing-percpu): "
+				"segment \"missing-percpu\" (/dev/shm/percpu.missing-percpu, "
+				"or else /run/percpu/missing-percpu): "
 				"there is no such file"),
 			 percpu_error());
 	refused(percpu_reader_open("/dev/shm", &no_reader), -EISDIR, "/dev/shm",

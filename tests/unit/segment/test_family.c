@@ -677,8 +677,8 @@ static void families_need_the_file(void **state)
 	(void)state;
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(declare_family(s, "f_total", PERCPU_METRIC_COUNTER, 3, &f), -EBADF);
-	says("f_total: the program has closed the segment's descriptor, by which the file is "
-	     "opened once more");
+	says("f_total: the file cannot be opened once more by /proc, or locked: the program has "
+	     "closed the segment's descriptor: let it be open, and open the segment again");
 	assert_null(f);
 	assert_int_equal(s->control->end, 0);
 	assert_int_equal(dup2(kept, fd), fd);
@@ -692,6 +692,26 @@ static void families_need_the_file(void **state)
 	     "free descriptor (RLIMIT_NOFILE)");
 	assert_null(f);
 	assert_non_null(family_of(s, 3));
+}
+
+/* A removed series that cannot begin anew counts in the overflow. The sentence names the cause. */
+static void closed_descriptors_are_named(void **state)
+{
+	struct percpu_family *f = family_of(s, 3);
+	const int fd = s->region->file.fd, kept = dup(fd);
+
+	(void)state;
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(remove_value(f, "x"), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
+	says("f_total: the program has closed the segment's descriptor: let it be open, and open "
+	     "the segment again");
+	assert_int_equal(dup2(kept, fd), fd);
+	assert_int_equal(close(kept), 0);
+	assert_int_equal(count_in(f, "x", 1), 1);
+	assert_int_equal(percpu_family_overflows(f), 1);
 }
 
 static void nothing_is_kept(void **state)
@@ -734,6 +754,7 @@ int main(void)
 		both(the_first_wrong_value_is_told),
 		both(full_files_overflow),
 		both(families_need_the_file),
+		both(closed_descriptors_are_named),
 		both(nothing_is_kept),
 	};
 
