@@ -262,7 +262,11 @@ int percpu_segment_open_fd(int fd, unsigned flags, const struct percpu_segment_o
 
 const char *percpu_segment_fallback(const struct percpu_segment *s)
 {
-	return s != NULL ? s->fallback : NULL;
+	if (s == NULL)
+		return NULL;
+	if (s->check != NULL)
+		percpu_segment_check_use(s);
+	return s->fallback;
 }
 
 void percpu_segment_close(struct percpu_segment *s)

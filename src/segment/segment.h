@@ -420,6 +420,9 @@ void percpu_series_free_exemplars(struct percpu_segment *s, uint64_t at);
 /** Watch the segment, which was opened by that name. Returns 0 or -ENOMEM. */
 int percpu_segment_check_begin(struct percpu_segment *s, const char *name);
 
+/** Abort if the segment, which is watched, is closed: for a call that looks at nothing in the file. */
+void percpu_segment_check_use(const struct percpu_segment *s);
+
 /** Close a segment that is watched, or abort if it is closed. */
 void percpu_segment_check_close(struct percpu_segment *s);
 

@@ -31,15 +31,19 @@ static struct sigaction handled_before;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 static uintptr_t null_end; /* where the lanes of a cell at address 0 end */
 
+static void die_if_closed(const struct percpu_segment_check *c)
+{
+	if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+		percpu_debug_die("segment \"%s\" is used after it was closed", c->name);
+}
+
 static void explain_closed(const void *address)
 {
 	const struct percpu_segment_check *c = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
 
-	for (; c != NULL; c = c->next) {
-		if (percpu_region_maps(c->region, address) &&
-		    __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
-			percpu_debug_die("segment \"%s\" is used after it was closed", c->name);
-	}
+	for (; c != NULL; c = c->next)
+		if (percpu_region_maps(c->region, address))
+			die_if_closed(c);
 }
 
 /* The pointer may be another one of the program's, which may handle that. So say this once, and go
@@ -134,6 +138,11 @@ int percpu_segment_check_begin(struct percpu_segment *s, const char *name)
 	percpu_process_unlock();
 	pthread_once(&handler_once, install_handler);
 	return 0;
+}
+
+void percpu_segment_check_use(const struct percpu_segment *s)
+{
+	die_if_closed(s->check);
 }
 
 /* Return whether the handle is of a counter that is below 0. */

@@ -93,6 +93,15 @@ static void fetch_after_close(void)
 	(void)percpu_counter_fetch(c);
 }
 
+static void ask_for_fallback_after_close(void)
+{
+	struct percpu_segment *s = must_open(ALL | DEBUG);
+
+	test_child_require(percpu_segment_fallback(s) == NULL, "it is in its file");
+	percpu_segment_close(s);
+	(void)percpu_segment_fallback(s);
+}
+
 static void count_slowly_after_close(void)
 {
 	struct percpu_segment *s = must_open(ALL | DEBUG);
@@ -333,6 +342,7 @@ static void misuses_are_told(void **state)
 		{ declare_again_after_close, CLOSED },
 		{ use_in_a_child_after_close, CLOSED },
 		{ count_in_the_closed_one, CLOSED },
+		{ ask_for_fallback_after_close, CLOSED },
 	};
 	char said[1024], expected[256];
 
