@@ -127,7 +127,9 @@ PERCPU_API void percpu_exemplars_destroy(struct percpu_exemplars *x);
  *	-EILSEQ	a label is not UTF-8
  *	-EDOM	the value is infinite or NaN
  *	-ERANGE	the histogram refuses the value: it is negative, or too large
- *	-EBUSY	another thread is storing in the slot, or the exemplars were reset meanwhile
+ *	-EBUSY	another thread is storing in the slot, or the exemplars were reset meanwhile; or a
+ *		thread was killed while it was storing there, for a second after that. If no thread
+ *		has stored there since, also for a second after each 4 h 53 min (2^44 ns)
  *	-EROFS	the region was opened to read
  *
  * Progress: wait-free.

@@ -175,7 +175,7 @@ PERCPU_API PERCPU_NOTHROW int percpu_owned_fgauge_set(struct percpu_owned_fgauge
 
 /**
  * Fold the values into one by the gauge's rule. The result need not be that of any instant: each
- * value is loaded once.
+ * value is loaded once. If a process has damaged the file, a double may be infinite or not a number.
  *
  * Return 0, or
  *	-EINVAL	a NULL, or whose is no value of enum percpu_owned_of

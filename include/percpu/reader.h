@@ -210,7 +210,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_series(const struct percpu_reader
 						      struct percpu_reader_series *ret);
 
 /*
- * The values of series i. These calls return 0, or
+ * The values of series i. A process that damages the file can make any value wrong: a double may be
+ * infinite or not a number, such as that of an owned gauge, although no call stores such a value.
+ *
+ * These calls return 0, or
  *	-EINVAL	a NULL; there is no series i; or it is of another kind
  *	-ENODATA  there is no value yet: nothing was observed, or set
  *	-EAGAIN	the value was set or reset again and again while it was read; or there was no time
