@@ -122,7 +122,7 @@ static int open_or_complain(struct percpu_segment *s, uint64_t at, const struct 
 
 	if (e == 0)
 		return 0;
-	e = e == -ENOENT || e == -EEXIST ? -EBADMSG : e;
+	e = e == -EEXIST ? -EBADMSG : e;
 	(void)percpu_reason_set(&why, e, "%.*s: %s", (int)name->n, name->at,
 				e == -EBADMSG ? "the file is damaged" :
 						"there is no room for its exemplars");

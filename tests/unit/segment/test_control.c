@@ -194,6 +194,39 @@ static int read_as_another_user(void *arg)
 	return e == 0 ? 0 : e == -EACCES ? 1 : 2;
 }
 
+static int mode_fails; /* the error of fchmod(2); 0: none */
+
+int __real_fchmod(int fd, mode_t mode);
+int __wrap_fchmod(int fd, mode_t mode);
+int __wrap_fchmod(int fd, mode_t mode)
+{
+	errno = mode_fails;
+	return mode_fails != 0 ? -1 : __real_fchmod(fd, mode);
+}
+
+/* No segment appears that has other permissions than were asked for. */
+static void modes_that_cannot_be_set_are_told(void **state)
+{
+	const struct percpu_segment_options o = { .size = sizeof(o), .mode = 0640 };
+	struct percpu_segment *s = NULL;
+	struct stat st;
+
+	(void)state;
+	mode_fails = EROFS;
+	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), -EROFS);
+	assert_null(s);
+	assert_int_equal(stat(path, &st), -1);
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0); /* no mode is asked for */
+	percpu_segment_close(s);
+	mode_fails = 0;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(percpu_segment_open(path, ALL, &o, &s), 0);
+	percpu_segment_close(s);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void other_users_read_what_they_may(void **state)
 {
 	static const mode_t modes[] = { 0644, 0640 };
@@ -411,6 +444,7 @@ int main(void)
 		cmocka_unit_test(files_have_the_mode_that_is_asked_for),
 		cmocka_unit_test(descriptors_keep_their_mode),
 		cmocka_unit_test(other_users_read_what_they_may),
+		cmocka_unit_test(modes_that_cannot_be_set_are_told),
 		cmocka_unit_test(readers_look_in_run),
 		cmocka_unit_test(jails_are_told),
 		cmocka_unit_test(users_without_rights_are_told),
