@@ -520,6 +520,88 @@ static void odd_files_are_told_apart(void **state)
 	assert_null(none);
 }
 
+/* Less than a head is no head, although it begins like one; and the offset of the program's
+ * descriptor stays. */
+static void short_files_are_no_segments(void **state)
+{
+	const uint64_t words[2] = { PERCPU_MAGIC, 0 };
+	struct percpu_segment *none = NULL;
+	int fd;
+
+	(void)state;
+	for (size_t n = 1; n <= sizeof(words); n++) {
+		fd = memfd_create("short", 0);
+		assert_int_equal(write(fd, words, n), n);
+		assert_int_equal(lseek(fd, 1, SEEK_SET), 1);
+		assert_int_equal(percpu_segment_open_fd(fd, ALL, NULL, &none), -EBADMSG);
+		assert_non_null(strstr(percpu_error(), n == sizeof(words) ?
+							       "is damaged or cut short" :
+							       "the file is no segment: "));
+		assert_int_equal(lseek(fd, 0, SEEK_CUR), 1);
+		close(fd);
+	}
+	assert_null(none);
+}
+
+/* A thread that was canceled comes out of the call with its error. */
+static void *open_when_canceled(void *arg)
+{
+	struct percpu_segment *none = NULL;
+	int *const e = arg;
+
+	(void)pthread_cancel(pthread_self());
+	*e = percpu_segment_open(test_path("canceled"), ALL, NULL, &none);
+	return NULL;
+}
+
+static void canceled_threads_are_told(void **state)
+{
+	pthread_t thread;
+	int fd, e = 0;
+
+	(void)state;
+	fd = open(test_path("canceled"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, "text", 4), 4);
+	close(fd);
+	assert_int_equal(pthread_create(&thread, NULL, open_when_canceled, &e), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(e, -EBADMSG);
+	assert_int_equal(unlink(test_path("canceled")), 0);
+}
+
+/* The file is that of the user who has started the program, and not of the one as whom it runs. */
+static int open_as_another(void *arg)
+{
+	struct percpu_segment *none = NULL;
+
+	if (setresuid((uid_t)-1, 12345, (uid_t)-1) != 0)
+		return 77;
+	test_child_require(percpu_segment_open(arg, 0, NULL, &none) == -EPERM, "refused");
+	test_child_require(strstr(percpu_error(), "the file is another user's") != NULL,
+			   percpu_error());
+	return 0;
+}
+
+static void who_runs_the_program_is_told(void **state)
+{
+	struct percpu_segment *s = NULL;
+	char name[160], directory[160];
+	int status;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s", test_path("real"));
+	assert_int_equal(percpu_segment_open(name, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	assert_int_equal(chmod(name, 0666), 0);
+	snprintf(directory, sizeof(directory), "%.*s", (int)(strrchr(name, '/') - name), name);
+	assert_int_equal(chmod(directory, 0755), 0);
+	status = test_wait(test_fork(open_as_another, name), 60);
+	assert_int_equal(unlink(name), 0);
+	if (status == 77 << 8)
+		test_skip("not permitted to become another user");
+	assert_int_equal(status, 0);
+}
+
 /* A process without rights, for which each cause has words of its own. */
 static int open_without_rights(void *arg)
 {
@@ -716,6 +798,9 @@ int main(void)
 		cmocka_unit_test(descriptors_are_told_apart),
 		cmocka_unit_test(files_without_segment_are_told_apart),
 		cmocka_unit_test(odd_files_are_told_apart),
+		cmocka_unit_test(short_files_are_no_segments),
+		cmocka_unit_test(canceled_threads_are_told),
+		cmocka_unit_test(who_runs_the_program_is_told),
 		cmocka_unit_test(rights_are_told_apart),
 		cmocka_unit_test(options_are_told),
 		cmocka_unit_test(regions_without_segment_are_told),
