@@ -28,6 +28,7 @@
 #define SOAK_SETS 4 /* of statistics, each with two objects */
 #define SOAK_COMPACTS 4
 #define SOAK_EXTREMA 2
+#define SOAK_HISTOGRAMS 3
 #define SOAK_ELEMENTS 512 /* objects that grace.c replaces */
 #define SOAK_ZONES 6
 #define SOAK_CACHES 4
@@ -50,8 +51,8 @@ enum soak_object {
 	SOAK_FCOUNTER = SOAK_COMPACT + SOAK_COMPACTS, /* read and reset */
 	SOAK_GAUGE,
 	SOAK_FGAUGE,
-	SOAK_HISTOGRAM,			 /* counts and sums of two; the second is read and reset */
-	SOAK_OWNED = SOAK_HISTOGRAM + 4, /* gauges, never reset */
+	SOAK_HISTOGRAM, /* counts and sums of SOAK_HISTOGRAMS; the second is read and reset */
+	SOAK_OWNED = SOAK_HISTOGRAM + 2 * SOAK_HISTOGRAMS, /* gauges, never reset */
 	SOAK_OWNED_DOUBLE,
 	SOAK_RATE,		     /* events of two: admitted, refused */
 	SOAK_APPROX = SOAK_RATE + 4, /* a sum that wanders */
@@ -188,7 +189,7 @@ struct soak_board {
 	uint64_t compact_key;
 	uint64_t extrema_key[SOAK_EXTREMA];
 	uint64_t ring_key[2];
-	uint64_t value_key[5];
+	uint64_t value_key[3 + SOAK_HISTOGRAMS];
 	uint64_t owned_key[4];
 	uint64_t grace_key;
 	uint32_t element[SOAK_ELEMENTS];

@@ -21,20 +21,33 @@
 static struct percpu_fcounter *own, *fcounter;
 static struct percpu_gauge *gauge;   /* NULL where pairs cannot be shared */
 static struct percpu_fgauge *fgauge; /* NULL where pairs cannot be shared */
-static struct percpu_histogram *own_histogram, *histogram[2]; /* of doubles, of ticks */
+static struct percpu_histogram *own_histogram;
 
-static struct percpu_histogram_options options(bool ticks)
+/* The shared histograms: of doubles, of ticks, of doubles with own bounds. */
+enum { DOUBLES, TICKS, BOUNDS };
+
+static struct percpu_histogram *histogram[SOAK_HISTOGRAMS];
+
+static struct percpu_histogram_options options(unsigned which)
 {
-	return (struct percpu_histogram_options){ .size = sizeof(struct percpu_histogram_options),
-						  .min = 1,
-						  .max = 1 << OCTAVES,
-						  .buckets_per_octave = PER_OCTAVE,
-						  .ticks_per_unit = ticks };
+	static const double bounds[OCTAVES + 1] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024 };
+	struct percpu_histogram_options o = { .size = sizeof(o) };
+
+	if (which == BOUNDS) {
+		o.bounds = bounds;
+		o.bounds_n = OCTAVES + 1;
+		return o;
+	}
+	o.min = 1;
+	o.max = 1 << OCTAVES;
+	o.buckets_per_octave = PER_OCTAVE;
+	o.ticks_per_unit = which == TICKS;
+	return o;
 }
 
 void soak_values_create(void)
 {
-	const struct percpu_histogram_options o = options(false);
+	const struct percpu_histogram_options o = options(DOUBLES);
 
 	soak_require_equal("create a counter of doubles", 0,
 			   (uint64_t)percpu_fcounter_create(&own));
@@ -62,7 +75,7 @@ void soak_shared_values_create(struct percpu_region *r)
 	*key++ = percpu_fcounter_key(fcounter);
 	*key++ = percpu_gauge_key(gauge);
 	*key++ = percpu_fgauge_key(fgauge);
-	for (int i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < SOAK_HISTOGRAMS; i++) {
 		o = options(i);
 		soak_require_equal("create a shared histogram", 0,
 				   (uint64_t)percpu_histogram_create_in(r, &o, &histogram[i]));
@@ -75,9 +88,10 @@ void soak_shared_values_open(struct percpu_region *r)
 	const uint64_t *key = soak_board->value_key;
 
 	soak_require_equal("attach to shared values", 0,
-			   (uint64_t)(percpu_fcounter_attach(r, key[0], &fcounter) |
-				      percpu_histogram_attach(r, key[3], &histogram[0]) |
-				      percpu_histogram_attach(r, key[4], &histogram[1])));
+			   (uint64_t)percpu_fcounter_attach(r, key[0], &fcounter));
+	for (unsigned i = 0; i < SOAK_HISTOGRAMS; i++)
+		soak_require_equal("attach to a histogram", 0,
+				   (uint64_t)percpu_histogram_attach(r, key[3 + i], &histogram[i]));
 	if (key[1] != 0)
 		soak_require_equal("attach to gauges", 0,
 				   (uint64_t)(percpu_gauge_attach(r, key[1], &gauge) |
@@ -89,8 +103,8 @@ void soak_shared_values_close(void)
 	percpu_fcounter_detach(fcounter);
 	percpu_gauge_detach(gauge);
 	percpu_fgauge_detach(fgauge);
-	percpu_histogram_detach(histogram[0]);
-	percpu_histogram_detach(histogram[1]);
+	for (unsigned i = 0; i < SOAK_HISTOGRAMS; i++)
+		percpu_histogram_detach(histogram[i]);
 }
 
 static struct percpu_histogram_snapshot *new_snapshot(const struct percpu_histogram *h)
@@ -101,13 +115,21 @@ static struct percpu_histogram_snapshot *new_snapshot(const struct percpu_histog
 	return s;
 }
 
+/* Return the one value of bucket i that is recorded, or 0. */
+static uint64_t value_of(const struct percpu_histogram_snapshot *s, uint32_t i)
+{
+	const uint32_t each = s->schema == PERCPU_HISTOGRAM_OWN_BOUNDS ? 1 : PER_OCTAVE;
+
+	return i % each == 0 && i / each <= OCTAVES ? UINT64_C(1) << i / each : 0;
+}
+
 /* Check the buckets, when no thread records. */
 static void check_buckets(const struct percpu_histogram_snapshot *s)
 {
 	uint64_t value, sum;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		value = i % PER_OCTAVE == 0 ? UINT64_C(1) << i / PER_OCTAVE : 0;
+		value = value_of(s, i);
 		sum = s->ticks_per_unit != 0 ? s->bucket[i].ticks : (uint64_t)s->bucket[i].sum;
 		soak_require_equal("count and sum of a bucket", s->bucket[i].count * value, sum);
 		soak_require(value != 0 || s->bucket[i].count == 0, "values of a bucket", 0,
@@ -202,17 +224,17 @@ static void add(struct soak_journal *j, uint32_t object, int64_t n, unsigned tim
 	soak_end(j);
 }
 
-static void record(struct soak_journal *j, bool ticks, uint64_t v, unsigned times)
+static void record(struct soak_journal *j, unsigned which, uint64_t v, unsigned times)
 {
-	const uint32_t object = SOAK_HISTOGRAM + 2 * (uint32_t)ticks;
+	const uint32_t object = SOAK_HISTOGRAM + 2 * which;
 	struct soak_pending p = { SOAK_ADDING, object, 2, { 1, (int64_t)v } };
 
 	while (times-- > 0) {
 		soak_begin(j, &p);
-		if (ticks)
-			percpu_histogram_record_ticks(histogram[1], v);
+		if (which == TICKS)
+			percpu_histogram_record_ticks(histogram[which], v);
 		else
-			percpu_histogram_record(histogram[0], (double)v);
+			percpu_histogram_record(histogram[which], (double)v);
 		j->added[object]++;
 		j->added[object + 1] += v;
 		soak_end(j);
@@ -222,14 +244,14 @@ static void record(struct soak_journal *j, bool ticks, uint64_t v, unsigned time
 
 static void take(struct soak_journal *j, bool of_histogram)
 {
-	const uint32_t object = of_histogram ? SOAK_HISTOGRAM + 2 : SOAK_FCOUNTER;
+	const uint32_t object = of_histogram ? SOAK_HISTOGRAM + 2 * TICKS : SOAK_FCOUNTER;
 	const struct soak_pending p = { SOAK_TAKING, object, 1 + (uint32_t)of_histogram, { 0 } };
-	struct percpu_histogram_snapshot *s = new_snapshot(histogram[1]);
+	struct percpu_histogram_snapshot *s = new_snapshot(histogram[TICKS]);
 	int e = 0;
 
 	soak_begin(j, &p);
 	if (of_histogram) {
-		e = percpu_histogram_fetch_zero(histogram[1], 0, s);
+		e = percpu_histogram_fetch_zero(histogram[TICKS], 0, s);
 		j->taken[object] += s->count;
 		j->taken[object + 1] += (uint64_t)s->sum;
 	} else {
@@ -255,7 +277,7 @@ void soak_shared_values_op(struct soak_thread *t)
 	else if (kind < 40)
 		add(j, kind % 2 ? SOAK_GAUGE : SOAK_FGAUGE, r >> 63 ? n : -n, times);
 	else
-		record(j, kind % 2, UINT64_C(1) << n % (OCTAVES + 1), times);
+		record(j, kind % SOAK_HISTOGRAMS, UINT64_C(1) << n % (OCTAVES + 1), times);
 }
 
 void soak_values_signal(struct soak_thread *t)
