@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * report.cc - the command line, running the registered benchmarks, and keeping the figures, as
- * text and as JSON.
- */
+/* report.cc - running the registered benchmarks, and keeping the figures, as text and as JSON. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
-#include <regex>
 
 #include <nlohmann/json.hpp>
 
@@ -178,8 +176,44 @@ const char *aim::verdict() const
 	return ratio->value <= at_most ? "met" : "missed";
 }
 
+static void print_help()
+{
+	printf("usage: %s [--full] [--quick] [--json FILE] [--benchmark_...]\n"
+	       "  --full         as many operations as published, if they are fewer otherwise\n"
+	       "  --quick        no more than shows that all of it runs\n"
+	       "  --json FILE    write the figures there, too\n"
+	       "  --benchmark_filter=REGEX, --benchmark_repetitions=N, and other options of\n"
+	       "                 google-benchmark\n",
+	       program_invocation_short_name);
+}
+
+/* End a benchmark that meets an exception, such as std::thread's if no thread can start. */
+[[noreturn]] static void end_by_exception()
+{
+	try {
+		std::rethrow_exception(std::current_exception());
+	} catch (const std::exception &e) {
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, e.what());
+	}
+	_exit(1);
+}
+
+/* Look whether a file can be written, before the benchmark takes minutes. A new one is not left. */
+static void must_be_writable(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd >= 0)
+		unlink(path);
+	else if (errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	must(fd < 0 ? -errno : 0, path);
+	close(fd);
+}
+
 report::report(const char *name, int argc, char **argv)
-	: name(name), args(argv, argv + argc), load_at_start(load_average())
+	: given(parse_arguments(argc, argv)), name(name), args(argv, argv + argc),
+	  load_at_start(load_average())
 {
 	/* Defaults of google-benchmark; the user's arguments follow. */
 	static char defaults[][64] = {
@@ -191,55 +225,35 @@ report::report(const char *name, int argc, char **argv)
 	std::vector<char *> bench_args = { argv[0] };
 	int n;
 
+	std::set_terminate(end_by_exception);
+	if (!given.wrong.empty()) {
+		fprintf(stderr, "%s: %s; see --help\n", name, given.wrong.c_str());
+		exit(2);
+	}
+	full = given.full;
+	quick = given.quick;
 	for (auto &d : defaults)
 		bench_args.push_back(d);
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--full"))
-			full = true;
-		else if (!strcmp(argv[i], "--quick"))
-			quick = true;
-		else if (!strcmp(argv[i], "--tier"))
-			is_lower_tier = true;
-		else if (!strcmp(argv[i], "--json") && i + 1 < argc)
-			json_path = argv[++i];
-		else
-			bench_args.push_back(argv[i]);
-	}
 	if (quick) /* the user's arguments override these, too */
 		for (auto &l : least)
-			bench_args.insert(bench_args.begin() + 1 + std::size(defaults), l);
+			bench_args.push_back(l);
+	bench_args.insert(bench_args.end(), given.others.begin(), given.others.end());
 	percpu_selftest(); /* else the first rows may be of a lower tier */
 	n = bench_args.size();
 	bench_args.push_back(nullptr);
-	benchmark::Initialize(&n, bench_args.data());
+	benchmark::Initialize(&n, bench_args.data(), print_help);
 	if (benchmark::ReportUnrecognizedArguments(n, bench_args.data()))
 		exit(2);
-	if (is_lower_tier)
+	if (given.is_lower_tier)
 		row_suffix = std::string(" (tier ") + percpu_tier_name(percpu_status()->tier) + ")";
-}
-
-/* Like google-benchmark: a filter that begins with '-' excludes names. */
-bool report::is_wanted(const std::string &name) const
-{
-	const std::string option = "--benchmark_filter=";
-	std::string filter;
-
-	for (const std::string arg : args)
-		if (arg.compare(0, option.size(), option) == 0)
-			filter = arg.substr(option.size());
-	if (filter.empty() || filter == "all")
-		return true;
-
-	const bool unwanted = filter[0] == '-';
-
-	return std::regex_search(name, std::regex(filter.substr(unwanted), std::regex::extended)) !=
-	       unwanted;
+	else if (given.json_path)
+		must_be_writable(given.json_path);
 }
 
 void report::run()
 {
 	benchmark::RunSpecifiedBenchmarks(&rows);
-	if (!is_lower_tier)
+	if (!given.is_lower_tier)
 		return;
 	puts(rows.to_json().c_str());
 	if (rows.failed)
@@ -249,7 +263,7 @@ void report::run()
 bool report::run_tiers(void (*everywhere)(), void (*here)(), const char *how_long)
 {
 	everywhere();
-	if (is_lower_tier) {
+	if (given.is_lower_tier) {
 		run();
 		return false;
 	}
@@ -331,15 +345,13 @@ std::vector<fact> report::conditions() const
 	return all;
 }
 
-int report::finish() const
+bool report::write_json() const
 {
 	json all = { { "conditions", json::object() },
 		     { "skipped", json::object() },
 		     { "aims", json::array() },
 		     { "figures", json::array() } };
 
-	if (!json_path)
-		return rows.failed;
 	for (auto &[what, value] : conditions())
 		all["conditions"][what] = value;
 	for (auto &[what, why] : skipped)
@@ -360,12 +372,29 @@ int report::finish() const
 			{ { "name", f.name }, { "value", f.value }, { "unit", f.unit } });
 	all["rows"] = json::parse(rows.to_json());
 
-	std::ofstream file(json_path);
+	std::ofstream file(given.json_path);
 
 	file << all.dump(1, '\t') << "\n";
 	file.close();
-	if (!file.fail())
-		return rows.failed;
-	fprintf(stderr, "%s: cannot write %s\n", name, json_path);
-	return 1;
+	if (file.fail())
+		fprintf(stderr, "%s: cannot write %s\n", name, given.json_path);
+	return !file.fail();
+}
+
+int report::finish() const
+{
+	bool ok = !rows.failed;
+
+	if (rows.repetitions() == 0 && figures.empty()) {
+		fprintf(stderr, "%s: nothing was measured: --benchmark_filter may match nothing\n",
+			name);
+		return 1;
+	}
+	if (given.json_path && !write_json())
+		ok = false;
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "%s: cannot write the tables\n", name);
+		ok = false;
+	}
+	return ok ? 0 : 1;
 }

@@ -5,8 +5,8 @@
  *
  * A benchmark is a program bench/NAME. Its main() makes a report, registers benchmarks that set
  * the counter "ops" to the operations of a thread, calls run(), prints its own tables, and
- * returns finish(). report.cc runs and keeps, report_text.cc prints, samples.cc has the statistics,
- * machine.cc is about the machine, and topology.cc about its cores.
+ * returns finish(). arguments.cc parses, report.cc runs and keeps, report_text.cc prints, samples.cc
+ * has the statistics, machine.cc is about the machine, and topology.cc about its cores.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -19,6 +19,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "arguments.h"
 #include "samples.h"
 
 /* One operation at one number of threads (or processes). */
@@ -105,11 +106,8 @@ class report
 {
       public:
 	/* usage: NAME [--full] [--quick] [--json FILE] [--benchmark_...]; exits on other
-	 * arguments. */
+	 * arguments, and if FILE cannot be written. */
 	report(const char *name, int argc, char **argv);
-
-	/* Return whether --benchmark_filter includes it, for rows that take long to prepare. */
-	bool is_wanted(const std::string &name) const;
 
 	/* Measure the registered benchmarks, repetitions interleaved at random. */
 	void run();
@@ -129,9 +127,12 @@ class report
 	/* Print the statistics of all rows, the conditions, what was skipped, and the aims. */
 	void print_sections() const;
 
-	/* Write the JSON file, if one was asked for. Returns main()'s status: 1 if a run failed. */
+	/* Write the JSON file, if one was asked for. Returns main()'s status: 1 if a run failed, if
+	 * nothing was measured, or if the figures cannot be written. */
 	int finish() const;
 
+	/* given.want() is for rows that take long to prepare. */
+	const arguments given;
 	results rows;
 
       private:
@@ -139,10 +140,9 @@ class report
 	void run_tier(const char *tier);
 
 	std::vector<fact> conditions() const;
+	bool write_json() const;
 
 	const char *name;
-	const char *json_path = nullptr;
-	bool is_lower_tier = false;
 	std::vector<char *> args;
 	std::string load_at_start;
 	std::vector<fact> more_conditions, skipped;

@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	all.run();
 	print_rows(all.rows, "A transaction, with its share of the flushes",
 		   { "percpu_wbuf_add", "percpu_wbuf_add_n, 2 adds", "percpu_wbuf_add_n, 4 adds" });
-	if (all.is_wanted("latency"))
+	if (all.given.want("latency"))
 		measure_latencies(all);
 	all.print_sections();
 	return all.finish();

@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 	       "logic of a packet, about 1000 cycles; median of the rounds. Per core is per thread.\n",
 	       cycles_per_ns());
 	for (auto &s : settings) {
-		if (!all.is_wanted(s.name))
+		if (!all.given.want(s.name))
 			continue;
 		if (s.workers() > s.flows) { /* flow_of() has no flow for each */
 			all.skip(s.name, "more threads than flows");
@@ -161,11 +161,12 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		add_aims(all, s);
 	}
-	if (all.is_wanted("delay"))
+	if (all.given.want("delay"))
 		measure_delays(all);
-	register_reads(all);
-	all.run();
-	print_reads(all.rows);
+	if (register_reads(all)) {
+		all.run();
+		print_reads(all.rows);
+	}
 	all.print_sections();
 
 	int status = all.finish();

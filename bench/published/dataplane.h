@@ -124,7 +124,8 @@ bool measure(report &all, const setting &s, unsigned rounds);
 /* Return cycles of the TSC, or of the generic timer, per ns. */
 double cycles_per_ns();
 
-void register_reads(report &all);
+/* Register the calls that read. Returns whether any of them is wanted. */
+bool register_reads(report &all);
 void print_reads(const results &r);
 
 /* Measure how late a reader on another CPU sees an add. */

@@ -52,9 +52,13 @@ static percpu_stats *counted(size_t n, uint32_t lanes)
 	return s;
 }
 
-static void register_read(size_t n, uint32_t lanes)
+/* Return whether any of them is wanted. */
+static bool register_read(const arguments &given, size_t n, uint32_t lanes)
 {
+	bool wanted = false;
+
 	for (auto &c : calls) {
+		wanted |= given.want(read_name(c.name, n, lanes));
 		auto *b = benchmark::RegisterBenchmark(
 			read_name(c.name, n, lanes).c_str(), [=](benchmark::State &state) {
 				/* All three calls use one set, and so one region. */
@@ -74,10 +78,12 @@ static void register_read(size_t n, uint32_t lanes)
 		if (n == million) /* seconds, over 128 lanes */
 			b->Iterations(1)->Repetitions(5);
 	}
+	return wanted;
 }
 
-void register_reads(report &all)
+bool register_reads(report &all)
 {
+	bool wanted = false;
 	double memory = double(sysconf(_SC_AVPHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
 
 	for (uint32_t lanes : { uint32_t(percpu_status()->possible_cpus), 128u })
@@ -86,8 +92,9 @@ void register_reads(report &all)
 				all.skip("1 000 000 objects over 128 lanes",
 					 "less than 16 GB free");
 			else
-				register_read(n, lanes);
+				wanted |= register_read(all.given, n, lanes);
 		}
+	return wanted;
 }
 
 void print_reads(const results &r)

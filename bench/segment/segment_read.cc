@@ -355,7 +355,7 @@ static bool measure_collector(report &all, const std::string &name, size_t serie
 	double ns;
 
 	r.name = COLLECTOR + name;
-	if (!all.is_wanted(r.name))
+	if (!all.given.want(r.name))
 		return true;
 
 	FILE *f = popen(command.c_str(), "r");
@@ -393,7 +393,7 @@ static void measure_by_age(const report &all, unsigned processes)
 {
 	const std::string name = by_age(processes);
 
-	if (is_in_reach(processes) && all.is_wanted(PASS + name))
+	if (is_in_reach(processes) && all.given.want(PASS + name))
 		measure_pass(name, count_in_processes(processes));
 }
 
@@ -404,11 +404,11 @@ static void measure_by_size(report &all, size_t series, unsigned lanes)
 
 	if (!is_in_reach(series, lanes))
 		return;
-	if (all.is_wanted(PASS + name))
+	if (all.given.want(PASS + name))
 		measure_pass(name, count_in_lanes(all, series, lanes));
-	if (all.is_wanted(COPY + name))
+	if (all.given.want(COPY + name))
 		measure_copy(name, bytes);
-	if (all.is_wanted(PREAD + name))
+	if (all.given.want(PREAD + name))
 		measure_pread(name, bytes);
 }
 
@@ -417,7 +417,7 @@ void register_passes(report &all)
 	for (unsigned processes : processes_of)
 		measure_by_age(all, processes);
 	for (unsigned n : workers_of)
-		if (can_count(n) && all.is_wanted(PASS + by_work(n)))
+		if (can_count(n) && all.given.want(PASS + by_work(n)))
 			measure_counting(by_work(n), n);
 	measure_collectors(all);
 	for (size_t series : series_of)
