@@ -5,13 +5,14 @@
  * pages of sh from a page server, examples/pageserver.c, and executes what it got. The server reads
  * the file, or maps windows of it; or there is no server.
  *
- * usage: starts [--full] [--quick] [--json FILE]
+ * usage: starts [--full] [--quick] [--json FILE] [--benchmark_filter=...]
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -43,6 +44,18 @@ static sockaddr_un address()
 	a.sun_family = AF_UNIX;
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s/socket", directory);
 	return a;
+}
+
+static void clean_up()
+{
+	unlink(address().sun_path);
+	rmdir(directory);
+}
+
+static void end_by_signal(int)
+{
+	clean_up();
+	_exit(1);
 }
 
 static bool read_all(int fd, void *to, size_t size)
@@ -103,6 +116,7 @@ static pid_t serve(const char *mode)
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		execl(PAGESERVER, "pageserver", program, a.sun_path, "4096", mode, nullptr);
 		_exit(127);
 	}
@@ -196,15 +210,21 @@ int main(int argc, char **argv)
 	};
 	const unsigned n = full ? 3000 : quick ? 30 : 300, repetitions = quick ? 3 : 10;
 
+	ways.erase(std::remove_if(ways.begin(), ways.end(),
+				  [&](const way &w) { return !all.given.want(w.name); }),
+		   ways.end());
 	if (!realpath("/bin/sh", program) || !mkdtemp(directory))
 		must(-errno, "sh, and a directory for a socket");
+	atexit(clean_up);
+	signal(SIGINT, end_by_signal);
+	signal(SIGTERM, end_by_signal);
 	fprintf(stderr, "starts: measuring ...\n");
 	for (unsigned i = 0; i < repetitions; i++)
 		for (auto &w : ways)
 			w.run(n);
-	rmdir(directory);
 	for (auto &w : ways) {
 		all.rows.add({ std::string(w.name) + ", real", 1, w.real, double(n), {}, {} });
+		all.rows.add({ std::string(w.name) + ", user", 1, w.user, double(n), {}, {} });
 		all.rows.add({ std::string(w.name) + ", sys", 1, w.system, double(n), {}, {} });
 		if (w.served)
 			all.rows.add({ std::string(w.name) + ", server",
