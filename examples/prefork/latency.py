@@ -11,6 +11,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -25,8 +26,14 @@ class Server:
 
     def __init__(self, options, segment, *more):
         command = [os.path.abspath(options.program), "-p", "0", "-w", str(options.workers), *more]
-        self.process = subprocess.Popen([*command, segment], stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline().rpartition(":")[2])
+        try:
+            self.process = subprocess.Popen([*command, segment], stdout=subprocess.PIPE, text=True)
+        except OSError as e:
+            sys.exit(f"latency.py: {e}")
+        port = self.process.stdout.readline().rpartition(":")[2]
+        if not port.strip().isdecimal():
+            sys.exit(f"latency.py: {options.program} does not say which port it listens on")
+        self.port = int(port)
 
     def cpu_time(self):
         """Return the CPU time of all workers, in us."""
@@ -43,7 +50,9 @@ class Server:
         command = ["wrk", "-t", "1", "-c", str(options.connections), "-d", str(options.seconds)]
         command += ["-s", os.path.join(HERE, "latency.lua"), f"http://127.0.0.1:{self.port}/"]
         before = self.cpu_time()
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        ).stdout
         found = {
             k: float(n)
             for k, n in re.findall(r"^(answers|failed|mean|P99) (.*)$", said, re.MULTILINE)
@@ -52,6 +61,13 @@ class Server:
             sys.exit(f"latency.py: requests failed:\n{said}")
         found["CPU"] = (self.cpu_time() - before) / found["answers"]
         return found
+
+
+def positive(text):
+    """Parse a number of an option."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a number from 1 on, and not {text!r}")
+    return int(text)
 
 
 def quartiles(values):
@@ -89,13 +105,14 @@ def print_table(options, without, counting):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="prefork")
-    parser.add_argument("--seconds", type=int, default=3, help="of a round")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--seconds", type=positive, default=3, help="of a round")
+    parser.add_argument("--rounds", type=positive, default=9)
+    parser.add_argument("--workers", type=positive, default=2)
+    parser.add_argument("--connections", type=positive, default=8)
     options = parser.parse_args()
     if not shutil.which("wrk"):
         sys.exit("latency.py: wrk is not installed")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and so end the servers
     with tempfile.TemporaryDirectory() as work:
         servers = []
         try:

@@ -309,6 +309,56 @@ def bad_input(directory):
         equal((r.returncode, words in r.stderr), (status, True))
 
 
+def bad_options_of_latency(_):
+    """Each mistake has an error message, and no traceback."""
+    if not shutil.which("wrk"):
+        return "no wrk"
+    for arguments, status, words in (
+        ((), 2, "required"),
+        ((PREFORK, "--rounds", "0"), 2, "--rounds"),
+        ((PREFORK, "--seconds", "-1"), 2, "--seconds"),
+        ((PREFORK, "--workers", "x"), 2, "--workers"),
+        ((PREFORK, "--workers", "100000"), 1, "does not say"),
+        (("/nonexistent",), 1, "No such file"),
+    ):
+        r = subprocess.run([LATENCY, *arguments], capture_output=True, text=True, check=False)
+        equal((r.returncode, words in r.stderr.splitlines()[-1]), (status, True))
+        equal("Traceback" in r.stderr, False)
+    return None
+
+
+def processes_with(text):
+    """Return the processes that have a text in their arguments."""
+    found = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if text.encode() in f.read():
+                    found.append(int(pid))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def ended_latency_leaves_no_server(directory):
+    """It ends its servers if it is asked to end while wrk loads them."""
+    if not shutil.which("wrk"):
+        return "no wrk"
+    with subprocess.Popen(
+        [LATENCY, PREFORK, "--seconds", "60"], env={**os.environ, "TMPDIR": directory}
+    ) as p:
+        end = time.monotonic() + 30
+        while len(processes_with(f"{directory}/")) < 6 and time.monotonic() < end:
+            time.sleep(0.02)
+        equal(len(processes_with(f"{directory}/")), 6)  # two servers, each with two workers
+        p.terminate()
+    equal(p.returncode, 1)
+    while processes_with(f"{directory}/") and time.monotonic() < end:
+        time.sleep(0.02)
+    equal(processes_with(f"{directory}/"), [])
+    return None
+
+
 def main():
     if OTHER:
         tap.run(
@@ -330,6 +380,8 @@ def main():
         all_that_are_killed_are_replaced,
         a_killed_master_takes_its_workers_along,
         bad_input,
+        bad_options_of_latency,
+        ended_latency_leaves_no_server,
         counts_agree_with_those_of_wrk,
         counts_go_on_when_it_is_started_again,
         large_answers_under_load,
