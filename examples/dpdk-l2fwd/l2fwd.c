@@ -245,6 +245,15 @@ static int run_one_way(const struct options *o)
 	return EXIT_OK;
 }
 
+/* Return the exit status: what was printed must have got somewhere. */
+static int end(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	complain("cannot write to the standard output");
+	return status == EXIT_OK ? EXIT_CANNOT : status;
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -252,7 +261,7 @@ int main(int argc, char **argv)
 	int status;
 
 	if (o.read)
-		return reader(&o);
+		return end(reader(&o));
 	if (o.seconds <= 0)
 		o.seconds = 1;
 	if (device_open(&o))
@@ -261,5 +270,5 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	status = o.compare ? compare(&o) : run_one_way(&o);
 	device_close();
-	return status;
+	return end(status);
 }

@@ -14,7 +14,8 @@
 #include "l2fwd.h"
 
 struct run {
-	char path[256];
+	char own_path[64]; /* where -o names none */
+	const char *path;
 	struct percpu_region *region;
 	PERCPU_STATS(struct port) ports;
 	struct work work;
@@ -36,10 +37,8 @@ static int run_open(const struct options *o, struct run *run)
 	struct places *places = &run->work.places;
 	int err;
 
-	if (o->path)
-		snprintf(run->path, sizeof(run->path), "%s", o->path);
-	else
-		snprintf(run->path, sizeof(run->path), "/dev/shm/l2fwd.%d", (int)getpid());
+	snprintf(run->own_path, sizeof(run->own_path), "/dev/shm/l2fwd.%d", (int)getpid());
+	run->path = o->path ? o->path : run->own_path;
 	places->lcores = aligned_alloc(64, (MOST_LCORES + 1) * sizeof(*places->lcores));
 	places->shared = aligned_alloc(64, PORTS * sizeof(*places->shared));
 	if (!places->lcores || !places->shared) {

@@ -286,6 +286,8 @@ def bad_input(work):
         (("--unknown",), "--help"),
         (("-c", "ours", "-o", text), "exists"),
         (("-c", "ours", "-o", "/nonexistent/x"), "No such file"),
+        (("-c", "ours", "-o", os.path.join(work, 250 * "x" + "/x")), "No such file"),
+        (("-c", "ours", "-o", os.path.join(work, 300 * "x")), "too long"),
         (("--read", text), "no file of counters"),
         (("--read", work), "no file of counters"),
         (("--read", "/nonexistent"), "No such file"),
@@ -293,6 +295,10 @@ def bad_input(work):
         status, _, err = run(*args)
         equal((args, status), (args, 2))
         assert words in err, f"{args}: {err}"
+    with open("/dev/full", "w", encoding="ascii") as full:
+        args = command("-c", "ours", "-l", "2", "-s", "0.1")
+        r = subprocess.run(args, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    equal((r.returncode, "cannot write" in r.stderr), (2, True))
 
 
 TESTS = [
