@@ -109,6 +109,7 @@ bench()
 {
 	local wanted=()
 	[ -n "${1-}" ] || { usage >&2; exit 2; }
+	[ -n "$(find bench -name "$1.cc")" ] || die "no benchmark $1 in bench/"
 	require "${for_bench[@]}"
 	case $1 in
 	counter9) mapfile -t wanted < <(missing "${peers_of_counter9[@]}") ;;
