@@ -104,8 +104,8 @@ static double notch(const row &r)
 	return 1.57 * (cycles_at(r, 0.75) - cycles_at(r, 0.25)) / std::sqrt(double(r.ns.size()));
 }
 
-/* A ratio to a value that cannot be told from 0 would be noise. Then the ratio is to the highest
- * possible value of theirs, or, if ours cannot be told from 0 either, there is none. */
+/* A ratio to a value that cannot be told from 0 would be noise. Then the ratio is to the least value
+ * that could be told from it, or, if ours cannot be told from 0 either, there is none. */
 static void add_aim(report &all, const setting &s, const char *ours, double at_most,
 		    const char *theirs)
 {
@@ -125,9 +125,11 @@ static void add_aim(report &all, const setting &s, const char *ours, double at_m
 		all.add_aim(name, at_most, {}, "both too little to tell from nothing");
 		return;
 	}
-	all.add_aim(name, at_most,
-		    other > seen ? ratio_of(o->ns, t->ns) :
-				   ratio_to(o->ns, seen / cycles_per_ns()));
+	if (other > seen)
+		all.add_aim(name, at_most, ratio_of(o->ns, t->ns));
+	else
+		all.add_aim(text("%s, taken as %.1f cycles", name.c_str(), seen), at_most,
+			    ratio_to(o->ns, seen / cycles_per_ns()));
 }
 
 static void add_aims(report &all, const setting &s)
