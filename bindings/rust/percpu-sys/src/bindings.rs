@@ -3367,6 +3367,36 @@ unsafe extern "C" {
         ret: *mut *mut percpu_owned_fgauge,
     ) -> core::ffi::c_int;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct percpu_text {
+    pub at: *const core::ffi::c_char,
+    pub n: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of percpu_text"][::core::mem::size_of::<percpu_text>() - 16usize];
+    ["Alignment of percpu_text"][::core::mem::align_of::<percpu_text>() - 8usize];
+    ["Offset of field: percpu_text::at"][::core::mem::offset_of!(percpu_text, at) - 0usize];
+    ["Offset of field: percpu_text::n"][::core::mem::offset_of!(percpu_text, n) - 8usize];
+};
+impl Default for percpu_text {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+unsafe extern "C" {
+    pub fn percpu_family_series(
+        f: *mut percpu_family,
+        kind: percpu_metric_kind,
+        values: *const percpu_text,
+        ret: *mut *mut core::ffi::c_void,
+    ) -> core::ffi::c_int;
+}
 unsafe extern "C" {
     pub fn percpu_family_exemplars(
         f: *mut percpu_family,

@@ -99,6 +99,11 @@ impl Error {
         variant(Reason { errno, sentence })
     }
 
+    /// What a number means in general.
+    pub(crate) fn of(errno: c_int) -> Self {
+        Self::new(errno, None)
+    }
+
     /// An error that this crate finds itself.
     pub(crate) fn invalid(sentence: String) -> Self {
         Self::new(libc::EINVAL, Some(sentence.into()))
@@ -150,7 +155,7 @@ pub(crate) fn check(result: c_int) -> Result<(), Error> {
     if result == 0 {
         return Ok(());
     }
-    Err(Error::new(-result, None))
+    Err(Error::of(-result))
 }
 
 /// The same, for the calls that say why they failed (`percpu_error()`).

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::error::{check, Error};
 use crate::segment::Opened;
 
-/// An object of the C library.
-pub(crate) trait Object {
+/// An object of the C library. Public for the types of [`Series`](crate::Series), in a private
+/// module.
+pub trait Object {
     /// Free an object of this process.
     ///
     /// # Safety
@@ -61,7 +62,7 @@ impl<T: Object> Clone for Home<T> {
 }
 
 /// A handle: its clones lead to the same object.
-pub(crate) struct Handle<T: Object> {
+pub struct Handle<T: Object> {
     raw: NonNull<T>,
     home: Home<T>,
 }

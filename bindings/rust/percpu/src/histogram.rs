@@ -130,14 +130,8 @@ impl Histogram {
     /// ticks. Never fails, never loses.
     #[inline(always)]
     pub fn record(&self, v: f64) {
-        let bits = v.to_bits().wrapping_sub(1);
-        // SAFETY: the handle keeps the histogram valid. The index is that of one of its cells.
-        unsafe {
-            let h = &*self.0.raw();
-            if bits >= h.limit || !seq::add_count_double(cell(h, bits), v) {
-                sys::percpu_histogram_record_slow(h, 0, v);
-            }
-        }
+        // SAFETY: the handle keeps the histogram valid.
+        unsafe { record(&*self.0.raw(), v) }
     }
 
     /// Record a number of ticks. 2^63 or more are refused: most likely they are a negative
@@ -186,6 +180,21 @@ impl Histogram {
     }
 }
 debug_as_name!(Histogram);
+
+/// Record a value in histogram 0: `percpu_histogram_record()`.
+///
+/// # Safety
+/// The histogram is valid.
+#[inline(always)]
+pub(crate) unsafe fn record(h: &sys::percpu_histogram, v: f64) {
+    let bits = v.to_bits().wrapping_sub(1);
+    // SAFETY: the caller's promise. The cell is one of the histogram.
+    unsafe {
+        if bits >= h.limit || !seq::add_count_double(cell(h, bits), v) {
+            sys::percpu_histogram_record_slow(h, 0, v);
+        }
+    }
+}
 
 /// The cell of a value above 0, given the bits of the double minus 1: `percpu_histogram_cell()`.
 ///

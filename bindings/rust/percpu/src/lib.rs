@@ -3,8 +3,8 @@
 //! exactly; read it from outside at no cost to those who count; and still have it when they die.
 //!
 //! A [`Counter`] counts in this process. A [`Segment`] is a file of named metrics in which any
-//! number of processes count, in Rust or in C; a `Reader` reads it from outside. `docs/rust.md` of
-//! libpercpu says more.
+//! number of processes count, in Rust or in C; a [`Reader`] reads it from outside. `docs/rust.md`
+//! of libpercpu says more.
 //!
 //! ```
 //! use percpu::{Metric, Segment};
@@ -20,18 +20,38 @@
 
 #![deny(missing_docs)]
 
+mod approx;
 mod counter;
 mod error;
+mod exemplar;
+mod extrema;
+mod family;
 mod gauge;
 mod handle;
 mod histogram;
+mod owned;
+mod rate;
+mod reader;
+mod ring;
 mod segment;
 mod seq;
+mod statics;
 mod stats;
+mod status;
 
+pub use approx::ApproxSum;
 pub use counter::{Counter, FCounter};
 pub use error::{Error, Reason};
+pub use exemplar::{Exemplar, Exemplars};
+pub use extrema::{Extrema, FExtrema};
+pub use family::{Family, Series, FAMILY_OVERFLOW};
 pub use gauge::{FGauge, Gauge, Latest};
 pub use histogram::{Bucket, Histogram, HistogramOptions, Quantile, Snapshot, Timer};
+pub use owned::{OwnedFGauge, OwnedGauge, OwnedValue, Owners, Rule};
+pub use rate::{Rate, RateMark};
+pub use reader::{Owner, Picture, PictureSeries, Reader, Value};
+pub use ring::{Record, Ring, RingReader, WhenFull};
 pub use segment::{Metric, Segment, SegmentOptions};
+pub use statics::StaticCounter;
 pub use stats::{Field, Fields, Stats};
+pub use status::{selftest, status, thread_tier, Status, Tier};

@@ -279,7 +279,7 @@ impl Segment {
     }
 
     /// Open a segment that exists, to count in it. Who only reads opens a
-    /// `Reader`.
+    /// [`Reader`](crate::Reader).
     pub fn open(name: &str) -> Result<Self, Error> {
         SegmentOptions::new().open(name)
     }

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+//! Gauges that lose a process's share when the process ends (`owned.h`).
+
+use std::ffi::{c_char, c_int, CStr};
+
+use percpu_sys as sys;
+
+use crate::error::{check, Error};
+use crate::handle::{debug_as_name, Handle, Object};
+use crate::segment::{Metric, Segment};
+
+/// The segment keeps these, and no process has one of its own.
+macro_rules! of_segments {
+    ($type:ident) => {
+        impl Object for sys::$type {
+            unsafe fn destroy(_: *mut Self) {}
+        }
+    };
+}
+of_segments!(percpu_owned_gauge);
+of_segments!(percpu_owned_fgauge);
+
+/// How the values of several owners become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// Their sum.
+    #[default]
+    Sum,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+    /// The one that was set last. Such a gauge has no adds.
+    Recent,
+}
+
+impl Rule {
+    pub(crate) fn raw(self) -> sys::percpu_owned_rule {
+        match self {
+            Self::Sum => sys::PERCPU_OWNED_SUM,
+            Self::Min => sys::PERCPU_OWNED_MIN,
+            Self::Max => sys::PERCPU_OWNED_MAX,
+            Self::Recent => sys::PERCPU_OWNED_RECENT,
+        }
+    }
+}
+
+/// Whose values a read takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owners {
+    /// Those of all owners that ever were.
+    All,
+    /// Those of the living owners.
+    Living,
+}
+
+impl Owners {
+    pub(crate) fn raw(self) -> sys::percpu_owned_of {
+        match self {
+            Self::All => sys::PERCPU_OWNED_ALL,
+            Self::Living => sys::PERCPU_OWNED_LIVING,
+        }
+    }
+}
+
+/// The value of one owner.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OwnedValue<T> {
+    /// Its process, in its own PID namespace; 0: another process has its slot by now.
+    pub pid: u32,
+    /// Whether it lives.
+    pub alive: bool,
+    /// Its name ([`Segment::join`]), or "".
+    pub name: String,
+    /// Its value.
+    pub value: T,
+}
+
+impl<T> OwnedValue<T> {
+    pub(crate) fn new(v: &sys::percpu_owned_value, value: T) -> Self {
+        Self {
+            pid: v.pid,
+            alive: v.alive != 0,
+            name: name_of(&v.name),
+            value,
+        }
+    }
+}
+
+/// The string in an array of the library, which ends in a 0.
+pub(crate) fn name_of(bytes: &[c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().map(|c| c.to_ne_bytes()[0]).collect();
+    CStr::from_bytes_until_nul(&bytes)
+        .map(|s| s.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+const NO_VALUE: sys::percpu_owned_value = sys::percpu_owned_value {
+    id: 0,
+    when: 0,
+    value: 0,
+    fvalue: 0.0,
+    pid: 0,
+    alive: 0,
+    name: [0; sys::PERCPU_OWNER_NAME_SIZE as usize],
+};
+
+/// Call a function that lists values, again with more room until all have room.
+pub(crate) fn list(
+    call: impl Fn(*mut sys::percpu_owned_value, usize, *mut usize) -> c_int,
+) -> Result<Vec<sys::percpu_owned_value>, Error> {
+    let mut out = Vec::new();
+    loop {
+        let mut n = 0;
+        check(call(out.as_mut_ptr(), out.len(), &mut n))?;
+        if n <= out.len() {
+            out.truncate(n);
+            return Ok(out);
+        }
+        out.resize(n, NO_VALUE);
+    }
+}
+
+/// A gauge of integers in which each process has a value of its own, such as its requests in
+/// flight. When a process is killed, its share leaves every read of the living at once.
+///
+/// **Context:** any thread. Signal handlers, once this process has updated the gauge. A child of
+/// fork has no share until its own first update.
+/// **Progress:** a process's first update takes locks, and waits a second at most. Later ones are
+/// one atomic addition.
+///
+/// ```
+/// use percpu::{Metric, Owners, Rule, Segment};
+///
+/// # let name = std::env::temp_dir().join(format!("percpu-doc-owned-{}", std::process::id()));
+/// # let name = name.to_str().unwrap();
+/// let segment = Segment::create(name)?;
+/// let in_flight = segment.owned_gauge(&Metric::new("requests_in_flight"), Rule::Sum)?;
+/// in_flight.add(1)?;
+/// assert_eq!(in_flight.fetch(Owners::Living)?, 1);
+/// # std::fs::remove_file(name).unwrap();
+/// # Ok::<(), percpu::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct OwnedGauge(pub(crate) Handle<sys::percpu_owned_gauge>);
+
+impl OwnedGauge {
+    /// Add n, which may be negative, to this process's value. Fails with [`Error::Invalid`] for
+    /// [`Rule::Recent`], and at the process's first update as `percpu_owners_join()`.
+    pub fn add(&self, n: i64) -> Result<(), Error> {
+        // SAFETY: the handle keeps the gauge valid.
+        check(unsafe { sys::percpu_owned_gauge_add_call(self.0.raw(), n) })
+    }
+
+    /// Set this process's value. Fails as [`OwnedGauge::add`].
+    pub fn set(&self, v: i64) -> Result<(), Error> {
+        // SAFETY: the handle keeps the gauge valid.
+        check(unsafe { sys::percpu_owned_gauge_set(self.0.raw(), v) })
+    }
+
+    /// Fold the values into one by the gauge's rule. Fails with [`Error::Empty`] if there is none,
+    /// except for [`Rule::Sum`].
+    pub fn fetch(&self, whose: Owners) -> Result<i64, Error> {
+        let mut v = 0;
+        // SAFETY: the handle keeps the gauge valid; the call stores the result.
+        check(unsafe { sys::percpu_owned_gauge_fetch(self.0.raw(), whose.raw(), &mut v) })?;
+        Ok(v)
+    }
+
+    /// List the values, one for each owner that has updated the gauge.
+    pub fn each(&self, whose: Owners) -> Result<Vec<OwnedValue<i64>>, Error> {
+        // SAFETY: the handle keeps the gauge valid; the call stores as many as there is room for.
+        let values = list(|out, n, all| unsafe {
+            sys::percpu_owned_gauge_each(self.0.raw(), whose.raw(), out, n, all)
+        })?;
+        Ok(values.iter().map(|v| OwnedValue::new(v, v.value)).collect())
+    }
+}
+debug_as_name!(OwnedGauge);
+
+/// The same, of doubles.
+#[derive(Clone)]
+pub struct OwnedFGauge(pub(crate) Handle<sys::percpu_owned_fgauge>);
+
+impl OwnedFGauge {
+    /// Add n to this process's value. Fails as [`OwnedGauge::add`], and with [`Error::OutOfRange`]
+    /// if n is not finite, or the value would reach 2^1000 in size.
+    pub fn add(&self, n: f64) -> Result<(), Error> {
+        // SAFETY: the handle keeps the gauge valid.
+        check(unsafe { sys::percpu_owned_fgauge_add(self.0.raw(), n) })
+    }
+
+    /// Set this process's value. Fails as [`OwnedFGauge::add`].
+    pub fn set(&self, v: f64) -> Result<(), Error> {
+        // SAFETY: the handle keeps the gauge valid.
+        check(unsafe { sys::percpu_owned_fgauge_set(self.0.raw(), v) })
+    }
+
+    /// Fold the values into one by the gauge's rule, as [`OwnedGauge::fetch`].
+    pub fn fetch(&self, whose: Owners) -> Result<f64, Error> {
+        let mut v = 0.0;
+        // SAFETY: the handle keeps the gauge valid; the call stores the result.
+        check(unsafe { sys::percpu_owned_fgauge_fetch(self.0.raw(), whose.raw(), &mut v) })?;
+        Ok(v)
+    }
+
+    /// List the values, one for each owner that has updated the gauge.
+    pub fn each(&self, whose: Owners) -> Result<Vec<OwnedValue<f64>>, Error> {
+        // SAFETY: the handle keeps the gauge valid; the call stores as many as there is room for.
+        let values = list(|out, n, all| unsafe {
+            sys::percpu_owned_fgauge_each(self.0.raw(), whose.raw(), out, n, all)
+        })?;
+        Ok(values
+            .iter()
+            .map(|v| OwnedValue::new(v, v.fvalue))
+            .collect())
+    }
+}
+debug_as_name!(OwnedFGauge);
+
+impl Segment {
+    /// Find or create an owned gauge of integers. A process that declares it with another rule gets
+    /// [`Error::Exists`].
+    pub fn owned_gauge(&self, metric: &Metric, rule: Rule) -> Result<OwnedGauge, Error> {
+        let rule = rule.raw();
+        // SAFETY: the arguments are those of declare().
+        self.declare(metric, |s, m, ret| unsafe {
+            sys::percpu_segment_owned_gauge(s, m, rule, ret)
+        })
+        .map(OwnedGauge)
+    }
+
+    /// Find or create an owned gauge of doubles.
+    pub fn owned_fgauge(&self, metric: &Metric, rule: Rule) -> Result<OwnedFGauge, Error> {
+        let rule = rule.raw();
+        // SAFETY: the arguments are those of declare().
+        self.declare(metric, |s, m, ret| unsafe {
+            sys::percpu_segment_owned_fgauge(s, m, rule, ret)
+        })
+        .map(OwnedFGauge)
+    }
+}
