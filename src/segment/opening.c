@@ -30,7 +30,7 @@ struct look {
 };
 
 /* Return what is in front of the name in the path of the file. */
-static const char *place_of(const struct percpu_opening *o)
+static const char *prefix_of(const struct percpu_opening *o)
 {
 	if (strchr(o->name, '/') != NULL)
 		return "";
@@ -41,7 +41,7 @@ static char *path_of(const struct percpu_opening *o)
 {
 	char *path;
 
-	return asprintf(&path, "%s%s", place_of(o), o->name) < 0 ? NULL : path;
+	return asprintf(&path, "%s%s", prefix_of(o), o->name) < 0 ? NULL : path;
 }
 
 /* Look at the file of this descriptor. */
@@ -230,7 +230,7 @@ int percpu_error_keep_opening(int e, const struct percpu_opening *o,
 					"%s, or else " PERCPU_SERVICE_NAMES "%s): %s",
 					name, name, name, text);
 	else if (is_flat && (is_general || o->of_service))
-		(void)percpu_reason_set(&told, e, "segment \"%s\" (%s%s): %s", name, place_of(o),
+		(void)percpu_reason_set(&told, e, "segment \"%s\" (%s%s): %s", name, prefix_of(o),
 					name, text);
 	else if (name != NULL)
 		(void)percpu_reason_set(&told, e, "segment \"%s%s\": %s",
