@@ -247,7 +247,7 @@ void measure_delays(report &all)
 		all.add_aim(text("delay: ours: %s, to %s", ours, theirs), 1.2,
 			    all.rows.ratio(std::string("delay: ours: ") + ours, 2,
 					   std::string("delay: ") + theirs, 2));
-	printf("\nHow late a reader on another CPU sees an add: ns, real time, median. Published: a few\n"
-	       "hundred ns at most; with a buffer, until it is flushed, at 2.5 GHz\n\n");
+	printf("\nHow late a reader on another CPU sees an add: ns, real time, median. Published: a couple\n"
+	       "of hundred ns at most; with a buffer, until it is flushed, at 2.5 GHz\n\n");
 	print_table(lines);
 }
