@@ -386,7 +386,8 @@ int report::finish() const
 	bool ok = !rows.failed;
 
 	if (rows.repetitions() == 0 && figures.empty()) {
-		fprintf(stderr, "%s: nothing was measured: --benchmark_filter may match nothing\n",
+		fprintf(stderr,
+			"%s: nothing was measured: all was skipped, or --benchmark_filter matches nothing\n",
 			name);
 		return 1;
 	}
