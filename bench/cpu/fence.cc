@@ -5,7 +5,6 @@
  * usage: fence [--json FILE] [--benchmark_...]
  */
 #include <cstdio>
-#include <cstring>
 
 #include <atomic>
 #include <thread>
@@ -33,12 +32,8 @@ template <class F> static void measure_fence(const std::string &name, unsigned b
 				while (!stop.load(std::memory_order_relaxed))
 					percpu_counter_add(c, 1);
 			});
-		for (auto _ : state) {
-			int e = fence();
-
-			if (e != 0)
-				state.SkipWithError(strerror(-e));
-		}
+		for (auto _ : state)
+			must(fence(), "a fence");
 		stop = true;
 		for (auto &t : counting)
 			t.join();

@@ -159,8 +159,7 @@ template <class C> void run(benchmark::State &state, bool bound, uint64_t calls,
 		state.SetIterationTime(
 			std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
 				.count());
-		if (failed)
-			state.SkipWithError("a child did not finish");
+		must(failed ? -ECHILD : 0, "a process that counts");
 		for (size_t i = 0; counts && i < events.size(); i++)
 			if (auto n = counts->of(i))
 				state.counters[events[i].what] = *n;
