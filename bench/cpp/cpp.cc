@@ -209,8 +209,10 @@ int main(int argc, char **argv)
 		     RECORD PROMETHEUS, LOOK_UP IN_C, LOOK_UP IN_CPP, LOOK_UP PROMETHEUS });
 	print_rows(all.rows, "Requests by status, latency, in flight: a request",
 		   { REQUEST OURS, REQUEST PROMETHEUS });
-	for (const std::string name : { "requests_percpu.cc", "requests_prometheus.cc" })
+	for (const std::string name : { "requests_percpu.cc", "requests_prometheus.cc" }) {
 		all.add_figure(name, lines_of(name), "lines of code");
+		printf("%-27s %u lines of code\n", name.c_str(), lines_of(name));
+	}
 #ifndef HAVE_PROMETHEUS
 	all.skip(PROMETHEUS + 2, "prometheus-cpp is not installed");
 #endif
