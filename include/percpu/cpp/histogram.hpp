@@ -248,8 +248,12 @@ class latency : public basic_histogram<detail::latency_calls<Tick, Unit>>
 
 			percpu_histogram_record(this->to, in_units.count());
 		} else if constexpr (ratio::num == 1) {
+			/* A part of a tick below 0 would be 0. */
+			const bool below = ratio::den != 1 && d < d.zero();
+
 			percpu_histogram_record_ticks(
-				this->to, static_cast<uint64_t>(d.count() / ratio::den));
+				this->to,
+				below ? UINT64_MAX : static_cast<uint64_t>(d.count() / ratio::den));
 		} else {
 			static_assert(ratio::den == 1,
 				      "a tick divides the duration, or it the tick");

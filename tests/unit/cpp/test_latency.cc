@@ -69,8 +69,8 @@ static void refused(void **)
 
 	/* 64 bits have a small number of the ticks of that many hours. */
 	for (const outcome got :
-	     { recorded<ns>(-1ns), recorded<ns>(-1h), recorded<ns>(std::chrono::hours(5124096)),
-	       recorded<percpu::latency<>>(-1s) }) {
+	     { recorded<ns>(-1ns), recorded<ns>(-1h), recorded<percpu::latency<microseconds>>(-1ns),
+	       recorded<ns>(std::chrono::hours(5124096)), recorded<percpu::latency<>>(-1s) }) {
 		assert_int_equal(got.count, 0);
 		assert_int_equal(got.refused, 1);
 	}
