@@ -94,15 +94,17 @@ cheaply=(-Doptimization=1)
 # sanitizer NAME KIND OPTION...: a build directory with that sanitizer.
 sanitizer()
 {
+	local args='-g1 -fno-sanitize-recover=all'
 	CC=gcc configure_tests "$1" -Dwerror=true -Dbenchmarks=disabled -Db_sanitize="$2" \
-		"${cheaply[@]}" -Dc_args='-g1 -fno-sanitize-recover=all' "${@:3}"
+		"${cheaply[@]}" -Dc_args="$args" -Dcpp_args="$args" "${@:3}"
 }
 
 # The library as it is for what is loaded late, in the programs that test it.
 configure_late()
 {
+	local args='-g1 -DPERCPU_LATE'
 	CC=gcc configure_tests late -Dwerror=true -Dbenchmarks=disabled -Dexamples=disabled \
-		"${cheaply[@]}" -Dc_args='-g1 -DPERCPU_LATE'
+		"${cheaply[@]}" -Dc_args="$args" -Dcpp_args="$args"
 }
 
 # Many tests wait most of the time, so what computes comes beside them, one after the
