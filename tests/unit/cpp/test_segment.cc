@@ -132,7 +132,8 @@ static void exemplars(void **)
 	assert_string_equal(got.text + got.label_values[1], "a3");
 }
 
-/* Handles stay valid when their segment is moved, and it is closed once. */
+/* Handles stay valid when their segment is moved, and it is closed once. An owner that was moved
+ * from is none. NOLINTBEGIN(bugprone-use-after-move) */
 static void moved(void **)
 {
 	percpu::segment first = opened("moved"), second;
@@ -151,6 +152,7 @@ static void moved(void **)
 	third = percpu::segment(test_path("moved"));
 	assert_int_equal(percpu::counter(third, "c").fetch(), 5);
 }
+/* NOLINTEND(bugprone-use-after-move) */
 
 /* The descriptor that each open segment has is closed. */
 static void closed(void **)
