@@ -320,11 +320,15 @@ class Judge:
         if abort not in self.code:
             self.fault("the abort handler is not code")
             return
+        if start <= abort < end:
+            self.fault("the abort handler is within the sequence")
+        self.handler(abort)
+
+    def handler(self, abort):
+        """The abort handler goes to slow."""
         handler = self.machine.decode(abort, self.code[abort][0])
         if handler.op != "jump" or handler.target != self.s.targets["slow"]:
             self.fault("the abort handler does more than to go to slow", handler)
-        if start <= abort < end:
-            self.fault("the abort handler is within the sequence", handler)
 
     def symbols(self, descriptor, abort, symbols):
         """Debuggers and profilers have names for what is in sections of its own."""

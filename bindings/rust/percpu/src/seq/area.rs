@@ -12,7 +12,7 @@ use core::ffi::c_void;
 pub(crate) fn area() -> *mut c_void {
     // SAFETY: the library sets the key in a constructor, and never changes it afterwards.
     let key = unsafe { percpu_sys::percpu_key };
-    let mut at = core::ptr::null_mut();
+    let mut at = core::ptr::null_mut::<*mut percpu_sys::percpu_rseq>();
     if key != percpu_sys::PERCPU_NO_KEY {
         // SAFETY: the key exists. A value of it is the address of percpu_self of this thread.
         at = unsafe { libc::pthread_getspecific(key) }.cast();
