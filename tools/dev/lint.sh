@@ -113,20 +113,20 @@ lint_scripts()
 	python3 -B -m unittest discover -q -s tests/tools
 }
 
-# The Rust that there is: what a benchmark measures against.
+# The Rust that there is: the crates, and what a benchmark measures against.
 lint_rust()
 {
 	if ! cargo fmt --version >/dev/null 2>&1; then
 		record SKIP 'lint: rustfmt' 'no rustfmt'
 	else
-		step 'lint: rustfmt' cargo fmt --check --manifest-path bench/peers/Cargo.toml
+		step 'lint: rustfmt' lint_rustfmt
 	fi
 }
 
 lint_clippy()
 {
 	cargo clippy --release --manifest-path bench/peers/Cargo.toml \
-		--target-dir "$build/peers" -- -D warnings
+		--target-dir "$build/peers" -- -D warnings && lint_crates
 }
 
 lint_quickly()
@@ -161,6 +161,11 @@ lint()
 		step 'lint: clippy' lint_clippy
 	else
 		record SKIP 'lint: clippy' 'no clippy'
+	fi
+	if new_cargo; then
+		step 'lint: bindings for Rust' rust_bindings
+	else
+		record SKIP 'lint: bindings for Rust' "no cargo $oldest_cargo"
 	fi
 	summary
 }

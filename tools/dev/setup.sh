@@ -196,6 +196,7 @@ setup_packages()
 	require_ruff
 	mapfile -t wanted < <(missing "${extras[@]}" "$@")
 	fetch "${wanted[@]}"
+	setup_rust
 	packages=$(missing "${extras[@]}" "$@")
 	[ -z "$packages" ] || echo "setup: not there, what needs it is skipped: ${packages//$'\n'/ }"
 }

@@ -137,6 +137,7 @@ compute()
 	behind gcc compile_all gcc
 	behind clang compile_needed clang fuzz_region fuzz_reader
 	behind mutants test_mutants --quick & # one after the other, and waits, too
+	behind rust test_rust
 	behind late configure_late
 	behind asan sanitizer asan address,undefined
 	behind tsan sanitizer tsan thread -Dexamples=disabled
@@ -285,6 +286,13 @@ test_default()
 	0) record PASS 'fuzz for 20 s' ;;
 	77) record SKIP 'fuzz for 20 s' 'no libFuzzer' ;;
 	*) record FAIL 'fuzz for 20 s' ;;
+	esac
+	say 'rust'
+	await rust && status=0 || status=$?
+	case $status in
+	0) ;;
+	"$not_here") record SKIP 'rust' "no cargo $oldest_cargo" ;;
+	*) record FAIL 'rust' ;;
 	esac
 	test_models_shortly
 	say 'mutants'

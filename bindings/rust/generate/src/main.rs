@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .raw_line("use libc::FILE;")
         // Of the architecture.
         .blocklist_item("(PERCPU|percpu)_SEQ_.*")
+        .formatter(bindgen::Formatter::Prettyplease)
         .use_core()
         .ctypes_prefix("core::ffi")
         .default_enum_style(bindgen::EnumVariation::Consts)

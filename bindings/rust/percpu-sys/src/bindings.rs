@@ -117,13 +117,21 @@ pub struct percpu_block {
 const _: () = {
     ["Size of percpu_block"][::core::mem::size_of::<percpu_block>() - 40usize];
     ["Alignment of percpu_block"][::core::mem::align_of::<percpu_block>() - 8usize];
-    ["Offset of field: percpu_block::base"][::core::mem::offset_of!(percpu_block, base) - 0usize];
-    ["Offset of field: percpu_block::stride"]
-        [::core::mem::offset_of!(percpu_block, stride) - 8usize];
-    ["Offset of field: percpu_block::size"][::core::mem::offset_of!(percpu_block, size) - 16usize];
-    ["Offset of field: percpu_block::chunk"]
-        [::core::mem::offset_of!(percpu_block, chunk) - 24usize];
-    ["Offset of field: percpu_block::own"][::core::mem::offset_of!(percpu_block, own) - 32usize];
+    [
+        "Offset of field: percpu_block::base",
+    ][::core::mem::offset_of!(percpu_block, base) - 0usize];
+    [
+        "Offset of field: percpu_block::stride",
+    ][::core::mem::offset_of!(percpu_block, stride) - 8usize];
+    [
+        "Offset of field: percpu_block::size",
+    ][::core::mem::offset_of!(percpu_block, size) - 16usize];
+    [
+        "Offset of field: percpu_block::chunk",
+    ][::core::mem::offset_of!(percpu_block, chunk) - 24usize];
+    [
+        "Offset of field: percpu_block::own",
+    ][::core::mem::offset_of!(percpu_block, own) - 32usize];
 };
 impl Default for percpu_block {
     fn default() -> Self {
@@ -146,21 +154,30 @@ pub struct percpu_region_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_region_options"][::core::mem::size_of::<percpu_region_options>() - 40usize];
-    ["Alignment of percpu_region_options"]
-        [::core::mem::align_of::<percpu_region_options>() - 8usize];
-    ["Offset of field: percpu_region_options::size"]
-        [::core::mem::offset_of!(percpu_region_options, size) - 0usize];
-    ["Offset of field: percpu_region_options::lane_size"]
-        [::core::mem::offset_of!(percpu_region_options, lane_size) - 8usize];
-    ["Offset of field: percpu_region_options::cpus"]
-        [::core::mem::offset_of!(percpu_region_options, cpus) - 16usize];
-    ["Offset of field: percpu_region_options::mode"]
-        [::core::mem::offset_of!(percpu_region_options, mode) - 20usize];
-    ["Offset of field: percpu_region_options::memory"]
-        [::core::mem::offset_of!(percpu_region_options, memory) - 24usize];
-    ["Offset of field: percpu_region_options::memory_size"]
-        [::core::mem::offset_of!(percpu_region_options, memory_size) - 32usize];
+    [
+        "Size of percpu_region_options",
+    ][::core::mem::size_of::<percpu_region_options>() - 40usize];
+    [
+        "Alignment of percpu_region_options",
+    ][::core::mem::align_of::<percpu_region_options>() - 8usize];
+    [
+        "Offset of field: percpu_region_options::size",
+    ][::core::mem::offset_of!(percpu_region_options, size) - 0usize];
+    [
+        "Offset of field: percpu_region_options::lane_size",
+    ][::core::mem::offset_of!(percpu_region_options, lane_size) - 8usize];
+    [
+        "Offset of field: percpu_region_options::cpus",
+    ][::core::mem::offset_of!(percpu_region_options, cpus) - 16usize];
+    [
+        "Offset of field: percpu_region_options::mode",
+    ][::core::mem::offset_of!(percpu_region_options, mode) - 20usize];
+    [
+        "Offset of field: percpu_region_options::memory",
+    ][::core::mem::offset_of!(percpu_region_options, memory) - 24usize];
+    [
+        "Offset of field: percpu_region_options::memory_size",
+    ][::core::mem::offset_of!(percpu_region_options, memory_size) - 32usize];
 };
 impl Default for percpu_region_options {
     fn default() -> Self {
@@ -224,11 +241,17 @@ unsafe extern "C" {
     pub fn percpu_reclaim();
 }
 unsafe extern "C" {
-    pub fn percpu_region_key(r: *const percpu_region, cell: *const core::ffi::c_void) -> u64;
+    pub fn percpu_region_key(
+        r: *const percpu_region,
+        cell: *const core::ffi::c_void,
+    ) -> u64;
 }
 unsafe extern "C" {
-    pub fn percpu_region_at(r: *mut percpu_region, key: u64, size: usize)
-        -> *mut core::ffi::c_void;
+    pub fn percpu_region_at(
+        r: *mut percpu_region,
+        key: u64,
+        size: usize,
+    ) -> *mut core::ffi::c_void;
 }
 unsafe extern "C" {
     pub fn percpu_region_set_root(
@@ -257,18 +280,27 @@ pub struct percpu_rseq {
 const _: () = {
     ["Size of percpu_rseq"][::core::mem::size_of::<percpu_rseq>() - 32usize];
     ["Alignment of percpu_rseq"][::core::mem::align_of::<percpu_rseq>() - 32usize];
-    ["Offset of field: percpu_rseq::cpu_id_start"]
-        [::core::mem::offset_of!(percpu_rseq, cpu_id_start) - 0usize];
-    ["Offset of field: percpu_rseq::cpu_id"][::core::mem::offset_of!(percpu_rseq, cpu_id) - 4usize];
-    ["Offset of field: percpu_rseq::rseq_cs"]
-        [::core::mem::offset_of!(percpu_rseq, rseq_cs) - 8usize];
-    ["Offset of field: percpu_rseq::flags"][::core::mem::offset_of!(percpu_rseq, flags) - 16usize];
-    ["Offset of field: percpu_rseq::node_id"]
-        [::core::mem::offset_of!(percpu_rseq, node_id) - 20usize];
-    ["Offset of field: percpu_rseq::mm_cid"]
-        [::core::mem::offset_of!(percpu_rseq, mm_cid) - 24usize];
-    ["Offset of field: percpu_rseq::reserved"]
-        [::core::mem::offset_of!(percpu_rseq, reserved) - 28usize];
+    [
+        "Offset of field: percpu_rseq::cpu_id_start",
+    ][::core::mem::offset_of!(percpu_rseq, cpu_id_start) - 0usize];
+    [
+        "Offset of field: percpu_rseq::cpu_id",
+    ][::core::mem::offset_of!(percpu_rseq, cpu_id) - 4usize];
+    [
+        "Offset of field: percpu_rseq::rseq_cs",
+    ][::core::mem::offset_of!(percpu_rseq, rseq_cs) - 8usize];
+    [
+        "Offset of field: percpu_rseq::flags",
+    ][::core::mem::offset_of!(percpu_rseq, flags) - 16usize];
+    [
+        "Offset of field: percpu_rseq::node_id",
+    ][::core::mem::offset_of!(percpu_rseq, node_id) - 20usize];
+    [
+        "Offset of field: percpu_rseq::mm_cid",
+    ][::core::mem::offset_of!(percpu_rseq, mm_cid) - 24usize];
+    [
+        "Offset of field: percpu_rseq::reserved",
+    ][::core::mem::offset_of!(percpu_rseq, reserved) - 28usize];
 };
 pub const PERCPU_SEQ_SLOW: _bindgen_ty_1 = 1;
 pub const PERCPU_SEQ_REFUSED: _bindgen_ty_1 = 2;
@@ -283,8 +315,12 @@ pub struct percpu_array {
 const _: () = {
     ["Size of percpu_array"][::core::mem::size_of::<percpu_array>() - 8usize];
     ["Alignment of percpu_array"][::core::mem::align_of::<percpu_array>() - 8usize];
-    ["Offset of field: percpu_array::count"][::core::mem::offset_of!(percpu_array, count) - 0usize];
-    ["Offset of field: percpu_array::slot"][::core::mem::offset_of!(percpu_array, slot) - 8usize];
+    [
+        "Offset of field: percpu_array::count",
+    ][::core::mem::offset_of!(percpu_array, count) - 0usize];
+    [
+        "Offset of field: percpu_array::slot",
+    ][::core::mem::offset_of!(percpu_array, slot) - 8usize];
 };
 impl Default for percpu_array {
     fn default() -> Self {
@@ -306,9 +342,15 @@ pub struct percpu_fifo {
 const _: () = {
     ["Size of percpu_fifo"][::core::mem::size_of::<percpu_fifo>() - 16usize];
     ["Alignment of percpu_fifo"][::core::mem::align_of::<percpu_fifo>() - 8usize];
-    ["Offset of field: percpu_fifo::head"][::core::mem::offset_of!(percpu_fifo, head) - 0usize];
-    ["Offset of field: percpu_fifo::tail"][::core::mem::offset_of!(percpu_fifo, tail) - 8usize];
-    ["Offset of field: percpu_fifo::slot"][::core::mem::offset_of!(percpu_fifo, slot) - 16usize];
+    [
+        "Offset of field: percpu_fifo::head",
+    ][::core::mem::offset_of!(percpu_fifo, head) - 0usize];
+    [
+        "Offset of field: percpu_fifo::tail",
+    ][::core::mem::offset_of!(percpu_fifo, tail) - 8usize];
+    [
+        "Offset of field: percpu_fifo::slot",
+    ][::core::mem::offset_of!(percpu_fifo, slot) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -327,27 +369,39 @@ pub struct percpu_ring_lane {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_ring_lane"][::core::mem::size_of::<percpu_ring_lane>() - 128usize];
-    ["Alignment of percpu_ring_lane"][::core::mem::align_of::<percpu_ring_lane>() - 8usize];
-    ["Offset of field: percpu_ring_lane::head"]
-        [::core::mem::offset_of!(percpu_ring_lane, head) - 0usize];
-    ["Offset of field: percpu_ring_lane::dropped"]
-        [::core::mem::offset_of!(percpu_ring_lane, dropped) - 8usize];
-    ["Offset of field: percpu_ring_lane::lock"]
-        [::core::mem::offset_of!(percpu_ring_lane, lock) - 16usize];
-    ["Offset of field: percpu_ring_lane::spare"]
-        [::core::mem::offset_of!(percpu_ring_lane, spare) - 20usize];
-    ["Offset of field: percpu_ring_lane::reserved"]
-        [::core::mem::offset_of!(percpu_ring_lane, reserved) - 24usize];
-    ["Offset of field: percpu_ring_lane::tail"]
-        [::core::mem::offset_of!(percpu_ring_lane, tail) - 64usize];
-    ["Offset of field: percpu_ring_lane::consumer"]
-        [::core::mem::offset_of!(percpu_ring_lane, consumer) - 72usize];
-    ["Offset of field: percpu_ring_lane::spare2"]
-        [::core::mem::offset_of!(percpu_ring_lane, spare2) - 76usize];
-    ["Offset of field: percpu_ring_lane::reserved2"]
-        [::core::mem::offset_of!(percpu_ring_lane, reserved2) - 80usize];
-    ["Offset of field: percpu_ring_lane::slot"]
-        [::core::mem::offset_of!(percpu_ring_lane, slot) - 128usize];
+    [
+        "Alignment of percpu_ring_lane",
+    ][::core::mem::align_of::<percpu_ring_lane>() - 8usize];
+    [
+        "Offset of field: percpu_ring_lane::head",
+    ][::core::mem::offset_of!(percpu_ring_lane, head) - 0usize];
+    [
+        "Offset of field: percpu_ring_lane::dropped",
+    ][::core::mem::offset_of!(percpu_ring_lane, dropped) - 8usize];
+    [
+        "Offset of field: percpu_ring_lane::lock",
+    ][::core::mem::offset_of!(percpu_ring_lane, lock) - 16usize];
+    [
+        "Offset of field: percpu_ring_lane::spare",
+    ][::core::mem::offset_of!(percpu_ring_lane, spare) - 20usize];
+    [
+        "Offset of field: percpu_ring_lane::reserved",
+    ][::core::mem::offset_of!(percpu_ring_lane, reserved) - 24usize];
+    [
+        "Offset of field: percpu_ring_lane::tail",
+    ][::core::mem::offset_of!(percpu_ring_lane, tail) - 64usize];
+    [
+        "Offset of field: percpu_ring_lane::consumer",
+    ][::core::mem::offset_of!(percpu_ring_lane, consumer) - 72usize];
+    [
+        "Offset of field: percpu_ring_lane::spare2",
+    ][::core::mem::offset_of!(percpu_ring_lane, spare2) - 76usize];
+    [
+        "Offset of field: percpu_ring_lane::reserved2",
+    ][::core::mem::offset_of!(percpu_ring_lane, reserved2) - 80usize];
+    [
+        "Offset of field: percpu_ring_lane::slot",
+    ][::core::mem::offset_of!(percpu_ring_lane, slot) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -360,15 +414,21 @@ pub struct percpu_extremes {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_extremes"][::core::mem::size_of::<percpu_extremes>() - 32usize];
-    ["Alignment of percpu_extremes"][::core::mem::align_of::<percpu_extremes>() - 8usize];
-    ["Offset of field: percpu_extremes::epoch"]
-        [::core::mem::offset_of!(percpu_extremes, epoch) - 0usize];
-    ["Offset of field: percpu_extremes::min"]
-        [::core::mem::offset_of!(percpu_extremes, min) - 8usize];
-    ["Offset of field: percpu_extremes::max"]
-        [::core::mem::offset_of!(percpu_extremes, max) - 16usize];
-    ["Offset of field: percpu_extremes::reserved"]
-        [::core::mem::offset_of!(percpu_extremes, reserved) - 24usize];
+    [
+        "Alignment of percpu_extremes",
+    ][::core::mem::align_of::<percpu_extremes>() - 8usize];
+    [
+        "Offset of field: percpu_extremes::epoch",
+    ][::core::mem::offset_of!(percpu_extremes, epoch) - 0usize];
+    [
+        "Offset of field: percpu_extremes::min",
+    ][::core::mem::offset_of!(percpu_extremes, min) - 8usize];
+    [
+        "Offset of field: percpu_extremes::max",
+    ][::core::mem::offset_of!(percpu_extremes, max) - 16usize];
+    [
+        "Offset of field: percpu_extremes::reserved",
+    ][::core::mem::offset_of!(percpu_extremes, reserved) - 24usize];
 };
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -381,11 +441,15 @@ pub struct percpu_copies {
 const _: () = {
     ["Size of percpu_copies"][::core::mem::size_of::<percpu_copies>() - 16usize];
     ["Alignment of percpu_copies"][::core::mem::align_of::<percpu_copies>() - 8usize];
-    ["Offset of field: percpu_copies::turn"][::core::mem::offset_of!(percpu_copies, turn) - 0usize];
-    ["Offset of field: percpu_copies::reserved"]
-        [::core::mem::offset_of!(percpu_copies, reserved) - 8usize];
-    ["Offset of field: percpu_copies::copy"]
-        [::core::mem::offset_of!(percpu_copies, copy) - 16usize];
+    [
+        "Offset of field: percpu_copies::turn",
+    ][::core::mem::offset_of!(percpu_copies, turn) - 0usize];
+    [
+        "Offset of field: percpu_copies::reserved",
+    ][::core::mem::offset_of!(percpu_copies, reserved) - 8usize];
+    [
+        "Offset of field: percpu_copies::copy",
+    ][::core::mem::offset_of!(percpu_copies, copy) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -398,15 +462,21 @@ pub struct percpu_group_lane {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_group_lane"][::core::mem::size_of::<percpu_group_lane>() - 32usize];
-    ["Alignment of percpu_group_lane"][::core::mem::align_of::<percpu_group_lane>() - 8usize];
-    ["Offset of field: percpu_group_lane::turn"]
-        [::core::mem::offset_of!(percpu_group_lane, turn) - 0usize];
-    ["Offset of field: percpu_group_lane::names"]
-        [::core::mem::offset_of!(percpu_group_lane, names) - 8usize];
-    ["Offset of field: percpu_group_lane::reserved"]
-        [::core::mem::offset_of!(percpu_group_lane, reserved) - 16usize];
-    ["Offset of field: percpu_group_lane::old"]
-        [::core::mem::offset_of!(percpu_group_lane, old) - 32usize];
+    [
+        "Alignment of percpu_group_lane",
+    ][::core::mem::align_of::<percpu_group_lane>() - 8usize];
+    [
+        "Offset of field: percpu_group_lane::turn",
+    ][::core::mem::offset_of!(percpu_group_lane, turn) - 0usize];
+    [
+        "Offset of field: percpu_group_lane::names",
+    ][::core::mem::offset_of!(percpu_group_lane, names) - 8usize];
+    [
+        "Offset of field: percpu_group_lane::reserved",
+    ][::core::mem::offset_of!(percpu_group_lane, reserved) - 16usize];
+    [
+        "Offset of field: percpu_group_lane::old",
+    ][::core::mem::offset_of!(percpu_group_lane, old) - 32usize];
 };
 unsafe extern "C" {
     pub fn percpu_seq_attach() -> *mut percpu_rseq;
@@ -422,13 +492,18 @@ pub struct percpu_approx_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_approx_options"][::core::mem::size_of::<percpu_approx_options>() - 16usize];
-    ["Alignment of percpu_approx_options"]
-        [::core::mem::align_of::<percpu_approx_options>() - 8usize];
-    ["Offset of field: percpu_approx_options::size"]
-        [::core::mem::offset_of!(percpu_approx_options, size) - 0usize];
-    ["Offset of field: percpu_approx_options::batch"]
-        [::core::mem::offset_of!(percpu_approx_options, batch) - 8usize];
+    [
+        "Size of percpu_approx_options",
+    ][::core::mem::size_of::<percpu_approx_options>() - 16usize];
+    [
+        "Alignment of percpu_approx_options",
+    ][::core::mem::align_of::<percpu_approx_options>() - 8usize];
+    [
+        "Offset of field: percpu_approx_options::size",
+    ][::core::mem::offset_of!(percpu_approx_options, size) - 0usize];
+    [
+        "Offset of field: percpu_approx_options::batch",
+    ][::core::mem::offset_of!(percpu_approx_options, batch) - 8usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -445,27 +520,39 @@ pub struct percpu_approx_control {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_approx_control"][::core::mem::size_of::<percpu_approx_control>() - 64usize];
-    ["Alignment of percpu_approx_control"]
-        [::core::mem::align_of::<percpu_approx_control>() - 8usize];
-    ["Offset of field: percpu_approx_control::base"]
-        [::core::mem::offset_of!(percpu_approx_control, base) - 0usize];
-    ["Offset of field: percpu_approx_control::middle"]
-        [::core::mem::offset_of!(percpu_approx_control, middle) - 8usize];
-    ["Offset of field: percpu_approx_control::limit"]
-        [::core::mem::offset_of!(percpu_approx_control, limit) - 16usize];
-    ["Offset of field: percpu_approx_control::state"]
-        [::core::mem::offset_of!(percpu_approx_control, state) - 24usize];
-    ["Offset of field: percpu_approx_control::batch"]
-        [::core::mem::offset_of!(percpu_approx_control, batch) - 32usize];
-    ["Offset of field: percpu_approx_control::busy"]
-        [::core::mem::offset_of!(percpu_approx_control, busy) - 40usize];
-    ["Offset of field: percpu_approx_control::spare"]
-        [::core::mem::offset_of!(percpu_approx_control, spare) - 44usize];
-    ["Offset of field: percpu_approx_control::closed"]
-        [::core::mem::offset_of!(percpu_approx_control, closed) - 48usize];
-    ["Offset of field: percpu_approx_control::rest"]
-        [::core::mem::offset_of!(percpu_approx_control, rest) - 56usize];
+    [
+        "Size of percpu_approx_control",
+    ][::core::mem::size_of::<percpu_approx_control>() - 64usize];
+    [
+        "Alignment of percpu_approx_control",
+    ][::core::mem::align_of::<percpu_approx_control>() - 8usize];
+    [
+        "Offset of field: percpu_approx_control::base",
+    ][::core::mem::offset_of!(percpu_approx_control, base) - 0usize];
+    [
+        "Offset of field: percpu_approx_control::middle",
+    ][::core::mem::offset_of!(percpu_approx_control, middle) - 8usize];
+    [
+        "Offset of field: percpu_approx_control::limit",
+    ][::core::mem::offset_of!(percpu_approx_control, limit) - 16usize];
+    [
+        "Offset of field: percpu_approx_control::state",
+    ][::core::mem::offset_of!(percpu_approx_control, state) - 24usize];
+    [
+        "Offset of field: percpu_approx_control::batch",
+    ][::core::mem::offset_of!(percpu_approx_control, batch) - 32usize];
+    [
+        "Offset of field: percpu_approx_control::busy",
+    ][::core::mem::offset_of!(percpu_approx_control, busy) - 40usize];
+    [
+        "Offset of field: percpu_approx_control::spare",
+    ][::core::mem::offset_of!(percpu_approx_control, spare) - 44usize];
+    [
+        "Offset of field: percpu_approx_control::closed",
+    ][::core::mem::offset_of!(percpu_approx_control, closed) - 48usize];
+    [
+        "Offset of field: percpu_approx_control::rest",
+    ][::core::mem::offset_of!(percpu_approx_control, rest) - 56usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -480,16 +567,21 @@ pub struct percpu_approx {
 const _: () = {
     ["Size of percpu_approx"][::core::mem::size_of::<percpu_approx>() - 72usize];
     ["Alignment of percpu_approx"][::core::mem::align_of::<percpu_approx>() - 8usize];
-    ["Offset of field: percpu_approx::block"]
-        [::core::mem::offset_of!(percpu_approx, block) - 0usize];
-    ["Offset of field: percpu_approx::control"]
-        [::core::mem::offset_of!(percpu_approx, control) - 40usize];
-    ["Offset of field: percpu_approx::reach"]
-        [::core::mem::offset_of!(percpu_approx, reach) - 48usize];
-    ["Offset of field: percpu_approx::span"]
-        [::core::mem::offset_of!(percpu_approx, span) - 56usize];
-    ["Offset of field: percpu_approx::slack"]
-        [::core::mem::offset_of!(percpu_approx, slack) - 64usize];
+    [
+        "Offset of field: percpu_approx::block",
+    ][::core::mem::offset_of!(percpu_approx, block) - 0usize];
+    [
+        "Offset of field: percpu_approx::control",
+    ][::core::mem::offset_of!(percpu_approx, control) - 40usize];
+    [
+        "Offset of field: percpu_approx::reach",
+    ][::core::mem::offset_of!(percpu_approx, reach) - 48usize];
+    [
+        "Offset of field: percpu_approx::span",
+    ][::core::mem::offset_of!(percpu_approx, span) - 56usize];
+    [
+        "Offset of field: percpu_approx::slack",
+    ][::core::mem::offset_of!(percpu_approx, slack) - 64usize];
 };
 impl Default for percpu_approx {
     fn default() -> Self {
@@ -576,11 +668,15 @@ pub struct percpu_compact {
 const _: () = {
     ["Size of percpu_compact"][::core::mem::size_of::<percpu_compact>() - 56usize];
     ["Alignment of percpu_compact"][::core::mem::align_of::<percpu_compact>() - 8usize];
-    ["Offset of field: percpu_compact::block"]
-        [::core::mem::offset_of!(percpu_compact, block) - 0usize];
-    ["Offset of field: percpu_compact::half"]
-        [::core::mem::offset_of!(percpu_compact, half) - 40usize];
-    ["Offset of field: percpu_compact::n"][::core::mem::offset_of!(percpu_compact, n) - 48usize];
+    [
+        "Offset of field: percpu_compact::block",
+    ][::core::mem::offset_of!(percpu_compact, block) - 0usize];
+    [
+        "Offset of field: percpu_compact::half",
+    ][::core::mem::offset_of!(percpu_compact, half) - 40usize];
+    [
+        "Offset of field: percpu_compact::n",
+    ][::core::mem::offset_of!(percpu_compact, n) - 48usize];
 };
 impl Default for percpu_compact {
     fn default() -> Self {
@@ -592,7 +688,10 @@ impl Default for percpu_compact {
     }
 }
 unsafe extern "C" {
-    pub fn percpu_compact_create(n: usize, ret: *mut *mut percpu_compact) -> core::ffi::c_int;
+    pub fn percpu_compact_create(
+        n: usize,
+        ret: *mut *mut percpu_compact,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_compact_create_in(
@@ -706,17 +805,24 @@ pub struct percpu_owner_info {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_owner_info"][::core::mem::size_of::<percpu_owner_info>() - 88usize];
-    ["Alignment of percpu_owner_info"][::core::mem::align_of::<percpu_owner_info>() - 8usize];
-    ["Offset of field: percpu_owner_info::id"]
-        [::core::mem::offset_of!(percpu_owner_info, id) - 0usize];
-    ["Offset of field: percpu_owner_info::started"]
-        [::core::mem::offset_of!(percpu_owner_info, started) - 8usize];
-    ["Offset of field: percpu_owner_info::pid"]
-        [::core::mem::offset_of!(percpu_owner_info, pid) - 16usize];
-    ["Offset of field: percpu_owner_info::alive"]
-        [::core::mem::offset_of!(percpu_owner_info, alive) - 20usize];
-    ["Offset of field: percpu_owner_info::name"]
-        [::core::mem::offset_of!(percpu_owner_info, name) - 24usize];
+    [
+        "Alignment of percpu_owner_info",
+    ][::core::mem::align_of::<percpu_owner_info>() - 8usize];
+    [
+        "Offset of field: percpu_owner_info::id",
+    ][::core::mem::offset_of!(percpu_owner_info, id) - 0usize];
+    [
+        "Offset of field: percpu_owner_info::started",
+    ][::core::mem::offset_of!(percpu_owner_info, started) - 8usize];
+    [
+        "Offset of field: percpu_owner_info::pid",
+    ][::core::mem::offset_of!(percpu_owner_info, pid) - 16usize];
+    [
+        "Offset of field: percpu_owner_info::alive",
+    ][::core::mem::offset_of!(percpu_owner_info, alive) - 20usize];
+    [
+        "Offset of field: percpu_owner_info::name",
+    ][::core::mem::offset_of!(percpu_owner_info, name) - 24usize];
 };
 impl Default for percpu_owner_info {
     fn default() -> Self {
@@ -746,20 +852,30 @@ pub struct percpu_participant {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_participant"][::core::mem::size_of::<percpu_participant>() - 72usize];
-    ["Alignment of percpu_participant"][::core::mem::align_of::<percpu_participant>() - 8usize];
-    ["Offset of field: percpu_participant::block"]
-        [::core::mem::offset_of!(percpu_participant, block) - 0usize];
-    ["Offset of field: percpu_participant::cell"]
-        [::core::mem::offset_of!(percpu_participant, cell) - 40usize];
-    ["Offset of field: percpu_participant::stride"]
-        [::core::mem::offset_of!(percpu_participant, stride) - 48usize];
-    ["Offset of field: percpu_participant::state"]
-        [::core::mem::offset_of!(percpu_participant, state) - 56usize];
-    ["Offset of field: percpu_participant::tag"]
-        [::core::mem::offset_of!(percpu_participant, tag) - 64usize];
-    ["Offset of field: percpu_participant::reserved"]
-        [::core::mem::offset_of!(percpu_participant, reserved) - 68usize];
+    [
+        "Size of percpu_participant",
+    ][::core::mem::size_of::<percpu_participant>() - 72usize];
+    [
+        "Alignment of percpu_participant",
+    ][::core::mem::align_of::<percpu_participant>() - 8usize];
+    [
+        "Offset of field: percpu_participant::block",
+    ][::core::mem::offset_of!(percpu_participant, block) - 0usize];
+    [
+        "Offset of field: percpu_participant::cell",
+    ][::core::mem::offset_of!(percpu_participant, cell) - 40usize];
+    [
+        "Offset of field: percpu_participant::stride",
+    ][::core::mem::offset_of!(percpu_participant, stride) - 48usize];
+    [
+        "Offset of field: percpu_participant::state",
+    ][::core::mem::offset_of!(percpu_participant, state) - 56usize];
+    [
+        "Offset of field: percpu_participant::tag",
+    ][::core::mem::offset_of!(percpu_participant, tag) - 64usize];
+    [
+        "Offset of field: percpu_participant::reserved",
+    ][::core::mem::offset_of!(percpu_participant, reserved) - 68usize];
 };
 impl Default for percpu_participant {
     fn default() -> Self {
@@ -780,13 +896,18 @@ pub struct percpu_critical {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_critical"][::core::mem::size_of::<percpu_critical>() - 56usize];
-    ["Alignment of percpu_critical"][::core::mem::align_of::<percpu_critical>() - 8usize];
-    ["Offset of field: percpu_critical::block"]
-        [::core::mem::offset_of!(percpu_critical, block) - 0usize];
-    ["Offset of field: percpu_critical::size"]
-        [::core::mem::offset_of!(percpu_critical, size) - 40usize];
-    ["Offset of field: percpu_critical::owner"]
-        [::core::mem::offset_of!(percpu_critical, owner) - 48usize];
+    [
+        "Alignment of percpu_critical",
+    ][::core::mem::align_of::<percpu_critical>() - 8usize];
+    [
+        "Offset of field: percpu_critical::block",
+    ][::core::mem::offset_of!(percpu_critical, block) - 0usize];
+    [
+        "Offset of field: percpu_critical::size",
+    ][::core::mem::offset_of!(percpu_critical, size) - 40usize];
+    [
+        "Offset of field: percpu_critical::owner",
+    ][::core::mem::offset_of!(percpu_critical, owner) - 48usize];
 };
 impl Default for percpu_critical {
     fn default() -> Self {
@@ -805,15 +926,24 @@ pub struct percpu_critical_head {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_critical_head"][::core::mem::size_of::<percpu_critical_head>() - 16usize];
-    ["Alignment of percpu_critical_head"][::core::mem::align_of::<percpu_critical_head>() - 8usize];
-    ["Offset of field: percpu_critical_head::inside"]
-        [::core::mem::offset_of!(percpu_critical_head, inside) - 0usize];
-    ["Offset of field: percpu_critical_head::taken"]
-        [::core::mem::offset_of!(percpu_critical_head, taken) - 8usize];
+    [
+        "Size of percpu_critical_head",
+    ][::core::mem::size_of::<percpu_critical_head>() - 16usize];
+    [
+        "Alignment of percpu_critical_head",
+    ][::core::mem::align_of::<percpu_critical_head>() - 8usize];
+    [
+        "Offset of field: percpu_critical_head::inside",
+    ][::core::mem::offset_of!(percpu_critical_head, inside) - 0usize];
+    [
+        "Offset of field: percpu_critical_head::taken",
+    ][::core::mem::offset_of!(percpu_critical_head, taken) - 8usize];
 };
 unsafe extern "C" {
-    pub fn percpu_critical_create(size: usize, ret: *mut *mut percpu_critical) -> core::ffi::c_int;
+    pub fn percpu_critical_create(
+        size: usize,
+        ret: *mut *mut percpu_critical,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_critical_create_in(
@@ -886,7 +1016,9 @@ pub struct percpu_grace {
 const _: () = {
     ["Size of percpu_grace"][::core::mem::size_of::<percpu_grace>() - 72usize];
     ["Alignment of percpu_grace"][::core::mem::align_of::<percpu_grace>() - 8usize];
-    ["Offset of field: percpu_grace::in_"][::core::mem::offset_of!(percpu_grace, in_) - 0usize];
+    [
+        "Offset of field: percpu_grace::in_",
+    ][::core::mem::offset_of!(percpu_grace, in_) - 0usize];
 };
 impl Default for percpu_grace {
     fn default() -> Self {
@@ -965,15 +1097,21 @@ pub struct percpu_grace_callback {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_grace_callback"][::core::mem::size_of::<percpu_grace_callback>() - 24usize];
-    ["Alignment of percpu_grace_callback"]
-        [::core::mem::align_of::<percpu_grace_callback>() - 8usize];
-    ["Offset of field: percpu_grace_callback::next"]
-        [::core::mem::offset_of!(percpu_grace_callback, next) - 0usize];
-    ["Offset of field: percpu_grace_callback::fn_"]
-        [::core::mem::offset_of!(percpu_grace_callback, fn_) - 8usize];
-    ["Offset of field: percpu_grace_callback::cookie"]
-        [::core::mem::offset_of!(percpu_grace_callback, cookie) - 16usize];
+    [
+        "Size of percpu_grace_callback",
+    ][::core::mem::size_of::<percpu_grace_callback>() - 24usize];
+    [
+        "Alignment of percpu_grace_callback",
+    ][::core::mem::align_of::<percpu_grace_callback>() - 8usize];
+    [
+        "Offset of field: percpu_grace_callback::next",
+    ][::core::mem::offset_of!(percpu_grace_callback, next) - 0usize];
+    [
+        "Offset of field: percpu_grace_callback::fn_",
+    ][::core::mem::offset_of!(percpu_grace_callback, fn_) - 8usize];
+    [
+        "Offset of field: percpu_grace_callback::cookie",
+    ][::core::mem::offset_of!(percpu_grace_callback, cookie) - 16usize];
 };
 impl Default for percpu_grace_callback {
     fn default() -> Self {
@@ -1005,18 +1143,27 @@ pub struct percpu_grace_blocker {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_grace_blocker"][::core::mem::size_of::<percpu_grace_blocker>() - 32usize];
-    ["Alignment of percpu_grace_blocker"][::core::mem::align_of::<percpu_grace_blocker>() - 8usize];
-    ["Offset of field: percpu_grace_blocker::id"]
-        [::core::mem::offset_of!(percpu_grace_blocker, id) - 0usize];
-    ["Offset of field: percpu_grace_blocker::pid"]
-        [::core::mem::offset_of!(percpu_grace_blocker, pid) - 8usize];
-    ["Offset of field: percpu_grace_blocker::stopped"]
-        [::core::mem::offset_of!(percpu_grace_blocker, stopped) - 12usize];
-    ["Offset of field: percpu_grace_blocker::sections"]
-        [::core::mem::offset_of!(percpu_grace_blocker, sections) - 16usize];
-    ["Offset of field: percpu_grace_blocker::awaited"]
-        [::core::mem::offset_of!(percpu_grace_blocker, awaited) - 24usize];
+    [
+        "Size of percpu_grace_blocker",
+    ][::core::mem::size_of::<percpu_grace_blocker>() - 32usize];
+    [
+        "Alignment of percpu_grace_blocker",
+    ][::core::mem::align_of::<percpu_grace_blocker>() - 8usize];
+    [
+        "Offset of field: percpu_grace_blocker::id",
+    ][::core::mem::offset_of!(percpu_grace_blocker, id) - 0usize];
+    [
+        "Offset of field: percpu_grace_blocker::pid",
+    ][::core::mem::offset_of!(percpu_grace_blocker, pid) - 8usize];
+    [
+        "Offset of field: percpu_grace_blocker::stopped",
+    ][::core::mem::offset_of!(percpu_grace_blocker, stopped) - 12usize];
+    [
+        "Offset of field: percpu_grace_blocker::sections",
+    ][::core::mem::offset_of!(percpu_grace_blocker, sections) - 16usize];
+    [
+        "Offset of field: percpu_grace_blocker::awaited",
+    ][::core::mem::offset_of!(percpu_grace_blocker, awaited) - 24usize];
 };
 unsafe extern "C" {
     pub fn percpu_grace_blockers(
@@ -1042,14 +1189,21 @@ pub struct percpu_local {
 const _: () = {
     ["Size of percpu_local"][::core::mem::size_of::<percpu_local>() - 40usize];
     ["Alignment of percpu_local"][::core::mem::align_of::<percpu_local>() - 8usize];
-    ["Offset of field: percpu_local::cell"][::core::mem::offset_of!(percpu_local, cell) - 0usize];
-    ["Offset of field: percpu_local::guard"][::core::mem::offset_of!(percpu_local, guard) - 8usize];
-    ["Offset of field: percpu_local::stride"]
-        [::core::mem::offset_of!(percpu_local, stride) - 16usize];
-    ["Offset of field: percpu_local::fallback"]
-        [::core::mem::offset_of!(percpu_local, fallback) - 24usize];
-    ["Offset of field: percpu_local::region"]
-        [::core::mem::offset_of!(percpu_local, region) - 32usize];
+    [
+        "Offset of field: percpu_local::cell",
+    ][::core::mem::offset_of!(percpu_local, cell) - 0usize];
+    [
+        "Offset of field: percpu_local::guard",
+    ][::core::mem::offset_of!(percpu_local, guard) - 8usize];
+    [
+        "Offset of field: percpu_local::stride",
+    ][::core::mem::offset_of!(percpu_local, stride) - 16usize];
+    [
+        "Offset of field: percpu_local::fallback",
+    ][::core::mem::offset_of!(percpu_local, fallback) - 24usize];
+    [
+        "Offset of field: percpu_local::region",
+    ][::core::mem::offset_of!(percpu_local, region) - 32usize];
 };
 impl Default for percpu_local {
     fn default() -> Self {
@@ -1166,19 +1320,30 @@ pub struct percpu_lwbuf {
 const _: () = {
     ["Size of percpu_lwbuf"][::core::mem::size_of::<percpu_lwbuf>() - 48usize];
     ["Alignment of percpu_lwbuf"][::core::mem::align_of::<percpu_lwbuf>() - 8usize];
-    ["Offset of field: percpu_lwbuf::kva"][::core::mem::offset_of!(percpu_lwbuf, kva) - 0usize];
-    ["Offset of field: percpu_lwbuf::page"][::core::mem::offset_of!(percpu_lwbuf, page) - 8usize];
-    ["Offset of field: percpu_lwbuf::of"][::core::mem::offset_of!(percpu_lwbuf, of) - 16usize];
-    ["Offset of field: percpu_lwbuf::window"]
-        [::core::mem::offset_of!(percpu_lwbuf, window) - 24usize];
-    ["Offset of field: percpu_lwbuf::length"]
-        [::core::mem::offset_of!(percpu_lwbuf, length) - 32usize];
-    ["Offset of field: percpu_lwbuf::generation"]
-        [::core::mem::offset_of!(percpu_lwbuf, generation) - 36usize];
-    ["Offset of field: percpu_lwbuf::flags"]
-        [::core::mem::offset_of!(percpu_lwbuf, flags) - 40usize];
-    ["Offset of field: percpu_lwbuf::forks"]
-        [::core::mem::offset_of!(percpu_lwbuf, forks) - 44usize];
+    [
+        "Offset of field: percpu_lwbuf::kva",
+    ][::core::mem::offset_of!(percpu_lwbuf, kva) - 0usize];
+    [
+        "Offset of field: percpu_lwbuf::page",
+    ][::core::mem::offset_of!(percpu_lwbuf, page) - 8usize];
+    [
+        "Offset of field: percpu_lwbuf::of",
+    ][::core::mem::offset_of!(percpu_lwbuf, of) - 16usize];
+    [
+        "Offset of field: percpu_lwbuf::window",
+    ][::core::mem::offset_of!(percpu_lwbuf, window) - 24usize];
+    [
+        "Offset of field: percpu_lwbuf::length",
+    ][::core::mem::offset_of!(percpu_lwbuf, length) - 32usize];
+    [
+        "Offset of field: percpu_lwbuf::generation",
+    ][::core::mem::offset_of!(percpu_lwbuf, generation) - 36usize];
+    [
+        "Offset of field: percpu_lwbuf::flags",
+    ][::core::mem::offset_of!(percpu_lwbuf, flags) - 40usize];
+    [
+        "Offset of field: percpu_lwbuf::forks",
+    ][::core::mem::offset_of!(percpu_lwbuf, forks) - 44usize];
 };
 impl Default for percpu_lwbuf {
     fn default() -> Self {
@@ -1205,18 +1370,27 @@ pub struct percpu_lwbuf_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_lwbuf_options"][::core::mem::size_of::<percpu_lwbuf_options>() - 32usize];
-    ["Alignment of percpu_lwbuf_options"][::core::mem::align_of::<percpu_lwbuf_options>() - 8usize];
-    ["Offset of field: percpu_lwbuf_options::size"]
-        [::core::mem::offset_of!(percpu_lwbuf_options, size) - 0usize];
-    ["Offset of field: percpu_lwbuf_options::window"]
-        [::core::mem::offset_of!(percpu_lwbuf_options, window) - 8usize];
-    ["Offset of field: percpu_lwbuf_options::max_excess"]
-        [::core::mem::offset_of!(percpu_lwbuf_options, max_excess) - 16usize];
-    ["Offset of field: percpu_lwbuf_options::backend"]
-        [::core::mem::offset_of!(percpu_lwbuf_options, backend) - 24usize];
-    ["Offset of field: percpu_lwbuf_options::flags"]
-        [::core::mem::offset_of!(percpu_lwbuf_options, flags) - 28usize];
+    [
+        "Size of percpu_lwbuf_options",
+    ][::core::mem::size_of::<percpu_lwbuf_options>() - 32usize];
+    [
+        "Alignment of percpu_lwbuf_options",
+    ][::core::mem::align_of::<percpu_lwbuf_options>() - 8usize];
+    [
+        "Offset of field: percpu_lwbuf_options::size",
+    ][::core::mem::offset_of!(percpu_lwbuf_options, size) - 0usize];
+    [
+        "Offset of field: percpu_lwbuf_options::window",
+    ][::core::mem::offset_of!(percpu_lwbuf_options, window) - 8usize];
+    [
+        "Offset of field: percpu_lwbuf_options::max_excess",
+    ][::core::mem::offset_of!(percpu_lwbuf_options, max_excess) - 16usize];
+    [
+        "Offset of field: percpu_lwbuf_options::backend",
+    ][::core::mem::offset_of!(percpu_lwbuf_options, backend) - 24usize];
+    [
+        "Offset of field: percpu_lwbuf_options::flags",
+    ][::core::mem::offset_of!(percpu_lwbuf_options, flags) - 28usize];
 };
 impl Default for percpu_lwbuf_options {
     fn default() -> Self {
@@ -1246,13 +1420,19 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_lwbuf_free(f: *mut percpu_lwbufs, b: *mut percpu_lwbuf) -> core::ffi::c_int;
+    pub fn percpu_lwbuf_free(
+        f: *mut percpu_lwbufs,
+        b: *mut percpu_lwbuf,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_lwbuf_kva_checked(b: *const percpu_lwbuf) -> *mut core::ffi::c_void;
 }
 unsafe extern "C" {
-    pub fn percpu_lwbuf_set_max_excess(f: *mut percpu_lwbufs, n: usize) -> core::ffi::c_int;
+    pub fn percpu_lwbuf_set_max_excess(
+        f: *mut percpu_lwbufs,
+        n: usize,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_lwbuf_populate(
@@ -1280,26 +1460,39 @@ pub struct percpu_lwbuf_stats {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_lwbuf_stats"][::core::mem::size_of::<percpu_lwbuf_stats>() - 64usize];
-    ["Alignment of percpu_lwbuf_stats"][::core::mem::align_of::<percpu_lwbuf_stats>() - 8usize];
-    ["Offset of field: percpu_lwbuf_stats::backend"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, backend) - 0usize];
-    ["Offset of field: percpu_lwbuf_stats::reserved"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, reserved) - 4usize];
-    ["Offset of field: percpu_lwbuf_stats::used"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, used) - 8usize];
-    ["Offset of field: percpu_lwbuf_stats::excess"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, excess) - 16usize];
-    ["Offset of field: percpu_lwbuf_stats::max_excess"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, max_excess) - 24usize];
-    ["Offset of field: percpu_lwbuf_stats::windows"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, windows) - 32usize];
-    ["Offset of field: percpu_lwbuf_stats::mapped"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, mapped) - 40usize];
-    ["Offset of field: percpu_lwbuf_stats::bounced"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, bounced) - 48usize];
-    ["Offset of field: percpu_lwbuf_stats::address"]
-        [::core::mem::offset_of!(percpu_lwbuf_stats, address) - 56usize];
+    [
+        "Size of percpu_lwbuf_stats",
+    ][::core::mem::size_of::<percpu_lwbuf_stats>() - 64usize];
+    [
+        "Alignment of percpu_lwbuf_stats",
+    ][::core::mem::align_of::<percpu_lwbuf_stats>() - 8usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::backend",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, backend) - 0usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::reserved",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, reserved) - 4usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::used",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, used) - 8usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::excess",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, excess) - 16usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::max_excess",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, max_excess) - 24usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::windows",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, windows) - 32usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::mapped",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, mapped) - 40usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::bounced",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, bounced) - 48usize];
+    [
+        "Offset of field: percpu_lwbuf_stats::address",
+    ][::core::mem::offset_of!(percpu_lwbuf_stats, address) - 56usize];
 };
 impl Default for percpu_lwbuf_stats {
     fn default() -> Self {
@@ -1370,12 +1563,18 @@ pub struct percpu_counter_array {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_counter_array"][::core::mem::size_of::<percpu_counter_array>() - 48usize];
-    ["Alignment of percpu_counter_array"][::core::mem::align_of::<percpu_counter_array>() - 8usize];
-    ["Offset of field: percpu_counter_array::block"]
-        [::core::mem::offset_of!(percpu_counter_array, block) - 0usize];
-    ["Offset of field: percpu_counter_array::n"]
-        [::core::mem::offset_of!(percpu_counter_array, n) - 40usize];
+    [
+        "Size of percpu_counter_array",
+    ][::core::mem::size_of::<percpu_counter_array>() - 48usize];
+    [
+        "Alignment of percpu_counter_array",
+    ][::core::mem::align_of::<percpu_counter_array>() - 8usize];
+    [
+        "Offset of field: percpu_counter_array::block",
+    ][::core::mem::offset_of!(percpu_counter_array, block) - 0usize];
+    [
+        "Offset of field: percpu_counter_array::n",
+    ][::core::mem::offset_of!(percpu_counter_array, n) - 40usize];
 };
 impl Default for percpu_counter_array {
     fn default() -> Self {
@@ -1425,7 +1624,11 @@ unsafe extern "C" {
     pub fn percpu_counter_array_destroy(a: *mut percpu_counter_array);
 }
 unsafe extern "C" {
-    pub fn percpu_counter_array_add_slow(a: *const percpu_counter_array, i: usize, n: i64);
+    pub fn percpu_counter_array_add_slow(
+        a: *const percpu_counter_array,
+        i: usize,
+        n: i64,
+    );
 }
 unsafe extern "C" {
     pub fn percpu_counter_array_add_n_slow(
@@ -1442,7 +1645,10 @@ unsafe extern "C" {
     pub fn percpu_counter_array_zero(a: *mut percpu_counter_array, i: usize);
 }
 unsafe extern "C" {
-    pub fn percpu_counter_array_fetch_zero(a: *mut percpu_counter_array, i: usize) -> u64;
+    pub fn percpu_counter_array_fetch_zero(
+        a: *mut percpu_counter_array,
+        i: usize,
+    ) -> u64;
 }
 unsafe extern "C" {
     pub fn percpu_counter_array_fetch_all(a: *const percpu_counter_array, out: *mut u64);
@@ -1455,13 +1661,18 @@ pub struct percpu_static_counter {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_static_counter"][::core::mem::size_of::<percpu_static_counter>() - 16usize];
-    ["Alignment of percpu_static_counter"]
-        [::core::mem::align_of::<percpu_static_counter>() - 8usize];
-    ["Offset of field: percpu_static_counter::counter"]
-        [::core::mem::offset_of!(percpu_static_counter, counter) - 0usize];
-    ["Offset of field: percpu_static_counter::early"]
-        [::core::mem::offset_of!(percpu_static_counter, early) - 8usize];
+    [
+        "Size of percpu_static_counter",
+    ][::core::mem::size_of::<percpu_static_counter>() - 16usize];
+    [
+        "Alignment of percpu_static_counter",
+    ][::core::mem::align_of::<percpu_static_counter>() - 8usize];
+    [
+        "Offset of field: percpu_static_counter::counter",
+    ][::core::mem::offset_of!(percpu_static_counter, counter) - 0usize];
+    [
+        "Offset of field: percpu_static_counter::early",
+    ][::core::mem::offset_of!(percpu_static_counter, early) - 8usize];
 };
 impl Default for percpu_static_counter {
     fn default() -> Self {
@@ -1473,7 +1684,9 @@ impl Default for percpu_static_counter {
     }
 }
 unsafe extern "C" {
-    pub fn percpu_static_counter_setup(s: *mut percpu_static_counter) -> core::ffi::c_int;
+    pub fn percpu_static_counter_setup(
+        s: *mut percpu_static_counter,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_static_counter_teardown(s: *mut percpu_static_counter);
@@ -1499,17 +1712,24 @@ pub struct percpu_objcache {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_objcache"][::core::mem::size_of::<percpu_objcache>() - 40usize];
-    ["Alignment of percpu_objcache"][::core::mem::align_of::<percpu_objcache>() - 8usize];
-    ["Offset of field: percpu_objcache::cell"]
-        [::core::mem::offset_of!(percpu_objcache, cell) - 0usize];
-    ["Offset of field: percpu_objcache::guard"]
-        [::core::mem::offset_of!(percpu_objcache, guard) - 8usize];
-    ["Offset of field: percpu_objcache::stride"]
-        [::core::mem::offset_of!(percpu_objcache, stride) - 16usize];
-    ["Offset of field: percpu_objcache::room"]
-        [::core::mem::offset_of!(percpu_objcache, room) - 24usize];
-    ["Offset of field: percpu_objcache::requests"]
-        [::core::mem::offset_of!(percpu_objcache, requests) - 32usize];
+    [
+        "Alignment of percpu_objcache",
+    ][::core::mem::align_of::<percpu_objcache>() - 8usize];
+    [
+        "Offset of field: percpu_objcache::cell",
+    ][::core::mem::offset_of!(percpu_objcache, cell) - 0usize];
+    [
+        "Offset of field: percpu_objcache::guard",
+    ][::core::mem::offset_of!(percpu_objcache, guard) - 8usize];
+    [
+        "Offset of field: percpu_objcache::stride",
+    ][::core::mem::offset_of!(percpu_objcache, stride) - 16usize];
+    [
+        "Offset of field: percpu_objcache::room",
+    ][::core::mem::offset_of!(percpu_objcache, room) - 24usize];
+    [
+        "Offset of field: percpu_objcache::requests",
+    ][::core::mem::offset_of!(percpu_objcache, requests) - 32usize];
 };
 impl Default for percpu_objcache {
     fn default() -> Self {
@@ -1556,32 +1776,45 @@ pub struct percpu_objcache_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_objcache_options"]
-        [::core::mem::size_of::<percpu_objcache_options>() - 80usize];
-    ["Alignment of percpu_objcache_options"]
-        [::core::mem::align_of::<percpu_objcache_options>() - 8usize];
-    ["Offset of field: percpu_objcache_options::size"]
-        [::core::mem::offset_of!(percpu_objcache_options, size) - 0usize];
-    ["Offset of field: percpu_objcache_options::limit"]
-        [::core::mem::offset_of!(percpu_objcache_options, limit) - 8usize];
-    ["Offset of field: percpu_objcache_options::cached"]
-        [::core::mem::offset_of!(percpu_objcache_options, cached) - 16usize];
-    ["Offset of field: percpu_objcache_options::ctor"]
-        [::core::mem::offset_of!(percpu_objcache_options, ctor) - 24usize];
-    ["Offset of field: percpu_objcache_options::dtor"]
-        [::core::mem::offset_of!(percpu_objcache_options, dtor) - 32usize];
-    ["Offset of field: percpu_objcache_options::arg"]
-        [::core::mem::offset_of!(percpu_objcache_options, arg) - 40usize];
-    ["Offset of field: percpu_objcache_options::alloc"]
-        [::core::mem::offset_of!(percpu_objcache_options, alloc) - 48usize];
-    ["Offset of field: percpu_objcache_options::free"]
-        [::core::mem::offset_of!(percpu_objcache_options, free) - 56usize];
-    ["Offset of field: percpu_objcache_options::backend"]
-        [::core::mem::offset_of!(percpu_objcache_options, backend) - 64usize];
-    ["Offset of field: percpu_objcache_options::flags"]
-        [::core::mem::offset_of!(percpu_objcache_options, flags) - 72usize];
-    ["Offset of field: percpu_objcache_options::reserved"]
-        [::core::mem::offset_of!(percpu_objcache_options, reserved) - 76usize];
+    [
+        "Size of percpu_objcache_options",
+    ][::core::mem::size_of::<percpu_objcache_options>() - 80usize];
+    [
+        "Alignment of percpu_objcache_options",
+    ][::core::mem::align_of::<percpu_objcache_options>() - 8usize];
+    [
+        "Offset of field: percpu_objcache_options::size",
+    ][::core::mem::offset_of!(percpu_objcache_options, size) - 0usize];
+    [
+        "Offset of field: percpu_objcache_options::limit",
+    ][::core::mem::offset_of!(percpu_objcache_options, limit) - 8usize];
+    [
+        "Offset of field: percpu_objcache_options::cached",
+    ][::core::mem::offset_of!(percpu_objcache_options, cached) - 16usize];
+    [
+        "Offset of field: percpu_objcache_options::ctor",
+    ][::core::mem::offset_of!(percpu_objcache_options, ctor) - 24usize];
+    [
+        "Offset of field: percpu_objcache_options::dtor",
+    ][::core::mem::offset_of!(percpu_objcache_options, dtor) - 32usize];
+    [
+        "Offset of field: percpu_objcache_options::arg",
+    ][::core::mem::offset_of!(percpu_objcache_options, arg) - 40usize];
+    [
+        "Offset of field: percpu_objcache_options::alloc",
+    ][::core::mem::offset_of!(percpu_objcache_options, alloc) - 48usize];
+    [
+        "Offset of field: percpu_objcache_options::free",
+    ][::core::mem::offset_of!(percpu_objcache_options, free) - 56usize];
+    [
+        "Offset of field: percpu_objcache_options::backend",
+    ][::core::mem::offset_of!(percpu_objcache_options, backend) - 64usize];
+    [
+        "Offset of field: percpu_objcache_options::flags",
+    ][::core::mem::offset_of!(percpu_objcache_options, flags) - 72usize];
+    [
+        "Offset of field: percpu_objcache_options::reserved",
+    ][::core::mem::offset_of!(percpu_objcache_options, reserved) - 76usize];
 };
 impl Default for percpu_objcache_options {
     fn default() -> Self {
@@ -1611,7 +1844,10 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_objcache_put_slow(oc: *mut percpu_objcache, obj: *mut core::ffi::c_void);
+    pub fn percpu_objcache_put_slow(
+        oc: *mut percpu_objcache,
+        obj: *mut core::ffi::c_void,
+    );
 }
 unsafe extern "C" {
     pub fn percpu_objcache_dtor(
@@ -1642,34 +1878,51 @@ pub struct percpu_objcache_stats {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_objcache_stats"][::core::mem::size_of::<percpu_objcache_stats>() - 112usize];
-    ["Alignment of percpu_objcache_stats"]
-        [::core::mem::align_of::<percpu_objcache_stats>() - 8usize];
-    ["Offset of field: percpu_objcache_stats::name"]
-        [::core::mem::offset_of!(percpu_objcache_stats, name) - 0usize];
-    ["Offset of field: percpu_objcache_stats::size"]
-        [::core::mem::offset_of!(percpu_objcache_stats, size) - 32usize];
-    ["Offset of field: percpu_objcache_stats::limit"]
-        [::core::mem::offset_of!(percpu_objcache_stats, limit) - 40usize];
-    ["Offset of field: percpu_objcache_stats::requested"]
-        [::core::mem::offset_of!(percpu_objcache_stats, requested) - 48usize];
-    ["Offset of field: percpu_objcache_stats::used"]
-        [::core::mem::offset_of!(percpu_objcache_stats, used) - 56usize];
-    ["Offset of field: percpu_objcache_stats::cached"]
-        [::core::mem::offset_of!(percpu_objcache_stats, cached) - 64usize];
-    ["Offset of field: percpu_objcache_stats::exhausted"]
-        [::core::mem::offset_of!(percpu_objcache_stats, exhausted) - 72usize];
-    ["Offset of field: percpu_objcache_stats::failed"]
-        [::core::mem::offset_of!(percpu_objcache_stats, failed) - 80usize];
-    ["Offset of field: percpu_objcache_stats::allocated"]
-        [::core::mem::offset_of!(percpu_objcache_stats, allocated) - 88usize];
-    ["Offset of field: percpu_objcache_stats::waited"]
-        [::core::mem::offset_of!(percpu_objcache_stats, waited) - 96usize];
-    ["Offset of field: percpu_objcache_stats::array"]
-        [::core::mem::offset_of!(percpu_objcache_stats, array) - 104usize];
+    [
+        "Size of percpu_objcache_stats",
+    ][::core::mem::size_of::<percpu_objcache_stats>() - 112usize];
+    [
+        "Alignment of percpu_objcache_stats",
+    ][::core::mem::align_of::<percpu_objcache_stats>() - 8usize];
+    [
+        "Offset of field: percpu_objcache_stats::name",
+    ][::core::mem::offset_of!(percpu_objcache_stats, name) - 0usize];
+    [
+        "Offset of field: percpu_objcache_stats::size",
+    ][::core::mem::offset_of!(percpu_objcache_stats, size) - 32usize];
+    [
+        "Offset of field: percpu_objcache_stats::limit",
+    ][::core::mem::offset_of!(percpu_objcache_stats, limit) - 40usize];
+    [
+        "Offset of field: percpu_objcache_stats::requested",
+    ][::core::mem::offset_of!(percpu_objcache_stats, requested) - 48usize];
+    [
+        "Offset of field: percpu_objcache_stats::used",
+    ][::core::mem::offset_of!(percpu_objcache_stats, used) - 56usize];
+    [
+        "Offset of field: percpu_objcache_stats::cached",
+    ][::core::mem::offset_of!(percpu_objcache_stats, cached) - 64usize];
+    [
+        "Offset of field: percpu_objcache_stats::exhausted",
+    ][::core::mem::offset_of!(percpu_objcache_stats, exhausted) - 72usize];
+    [
+        "Offset of field: percpu_objcache_stats::failed",
+    ][::core::mem::offset_of!(percpu_objcache_stats, failed) - 80usize];
+    [
+        "Offset of field: percpu_objcache_stats::allocated",
+    ][::core::mem::offset_of!(percpu_objcache_stats, allocated) - 88usize];
+    [
+        "Offset of field: percpu_objcache_stats::waited",
+    ][::core::mem::offset_of!(percpu_objcache_stats, waited) - 96usize];
+    [
+        "Offset of field: percpu_objcache_stats::array",
+    ][::core::mem::offset_of!(percpu_objcache_stats, array) - 104usize];
 };
 unsafe extern "C" {
-    pub fn percpu_objcache_stats(oc: *const percpu_objcache, ret: *mut percpu_objcache_stats);
+    pub fn percpu_objcache_stats(
+        oc: *const percpu_objcache,
+        ret: *mut percpu_objcache_stats,
+    );
 }
 unsafe extern "C" {
     pub fn percpu_strerror(e: core::ffi::c_int) -> *const core::ffi::c_char;
@@ -1692,28 +1945,39 @@ pub struct percpu_histogram_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_histogram_options"]
-        [::core::mem::size_of::<percpu_histogram_options>() - 64usize];
-    ["Alignment of percpu_histogram_options"]
-        [::core::mem::align_of::<percpu_histogram_options>() - 8usize];
-    ["Offset of field: percpu_histogram_options::size"]
-        [::core::mem::offset_of!(percpu_histogram_options, size) - 0usize];
-    ["Offset of field: percpu_histogram_options::n"]
-        [::core::mem::offset_of!(percpu_histogram_options, n) - 8usize];
-    ["Offset of field: percpu_histogram_options::min"]
-        [::core::mem::offset_of!(percpu_histogram_options, min) - 16usize];
-    ["Offset of field: percpu_histogram_options::max"]
-        [::core::mem::offset_of!(percpu_histogram_options, max) - 24usize];
-    ["Offset of field: percpu_histogram_options::ticks_per_unit"]
-        [::core::mem::offset_of!(percpu_histogram_options, ticks_per_unit) - 32usize];
-    ["Offset of field: percpu_histogram_options::buckets_per_octave"]
-        [::core::mem::offset_of!(percpu_histogram_options, buckets_per_octave) - 40usize];
-    ["Offset of field: percpu_histogram_options::flags"]
-        [::core::mem::offset_of!(percpu_histogram_options, flags) - 44usize];
-    ["Offset of field: percpu_histogram_options::bounds"]
-        [::core::mem::offset_of!(percpu_histogram_options, bounds) - 48usize];
-    ["Offset of field: percpu_histogram_options::bounds_n"]
-        [::core::mem::offset_of!(percpu_histogram_options, bounds_n) - 56usize];
+    [
+        "Size of percpu_histogram_options",
+    ][::core::mem::size_of::<percpu_histogram_options>() - 64usize];
+    [
+        "Alignment of percpu_histogram_options",
+    ][::core::mem::align_of::<percpu_histogram_options>() - 8usize];
+    [
+        "Offset of field: percpu_histogram_options::size",
+    ][::core::mem::offset_of!(percpu_histogram_options, size) - 0usize];
+    [
+        "Offset of field: percpu_histogram_options::n",
+    ][::core::mem::offset_of!(percpu_histogram_options, n) - 8usize];
+    [
+        "Offset of field: percpu_histogram_options::min",
+    ][::core::mem::offset_of!(percpu_histogram_options, min) - 16usize];
+    [
+        "Offset of field: percpu_histogram_options::max",
+    ][::core::mem::offset_of!(percpu_histogram_options, max) - 24usize];
+    [
+        "Offset of field: percpu_histogram_options::ticks_per_unit",
+    ][::core::mem::offset_of!(percpu_histogram_options, ticks_per_unit) - 32usize];
+    [
+        "Offset of field: percpu_histogram_options::buckets_per_octave",
+    ][::core::mem::offset_of!(percpu_histogram_options, buckets_per_octave) - 40usize];
+    [
+        "Offset of field: percpu_histogram_options::flags",
+    ][::core::mem::offset_of!(percpu_histogram_options, flags) - 44usize];
+    [
+        "Offset of field: percpu_histogram_options::bounds",
+    ][::core::mem::offset_of!(percpu_histogram_options, bounds) - 48usize];
+    [
+        "Offset of field: percpu_histogram_options::bounds_n",
+    ][::core::mem::offset_of!(percpu_histogram_options, bounds_n) - 56usize];
 };
 impl Default for percpu_histogram_options {
     fn default() -> Self {
@@ -1749,43 +2013,63 @@ pub struct percpu_histogram {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_histogram"][::core::mem::size_of::<percpu_histogram>() - 664usize];
-    ["Alignment of percpu_histogram"][::core::mem::align_of::<percpu_histogram>() - 8usize];
-    ["Offset of field: percpu_histogram::block"]
-        [::core::mem::offset_of!(percpu_histogram, block) - 0usize];
-    ["Offset of field: percpu_histogram::record"]
-        [::core::mem::offset_of!(percpu_histogram, record) - 40usize];
-    ["Offset of field: percpu_histogram::n"]
-        [::core::mem::offset_of!(percpu_histogram, n) - 48usize];
-    ["Offset of field: percpu_histogram::limit"]
-        [::core::mem::offset_of!(percpu_histogram, limit) - 56usize];
-    ["Offset of field: percpu_histogram::tick_limit"]
-        [::core::mem::offset_of!(percpu_histogram, tick_limit) - 64usize];
-    ["Offset of field: percpu_histogram::origin"]
-        [::core::mem::offset_of!(percpu_histogram, origin) - 72usize];
-    ["Offset of field: percpu_histogram::last"]
-        [::core::mem::offset_of!(percpu_histogram, last) - 80usize];
-    ["Offset of field: percpu_histogram::zero"]
-        [::core::mem::offset_of!(percpu_histogram, zero) - 88usize];
-    ["Offset of field: percpu_histogram::ticks"]
-        [::core::mem::offset_of!(percpu_histogram, ticks) - 96usize];
-    ["Offset of field: percpu_histogram::low"]
-        [::core::mem::offset_of!(percpu_histogram, low) - 104usize];
-    ["Offset of field: percpu_histogram::high"]
-        [::core::mem::offset_of!(percpu_histogram, high) - 108usize];
-    ["Offset of field: percpu_histogram::schema"]
-        [::core::mem::offset_of!(percpu_histogram, schema) - 112usize];
-    ["Offset of field: percpu_histogram::shift"]
-        [::core::mem::offset_of!(percpu_histogram, shift) - 116usize];
-    ["Offset of field: percpu_histogram::table"]
-        [::core::mem::offset_of!(percpu_histogram, table) - 120usize];
-    ["Offset of field: percpu_histogram::own"]
-        [::core::mem::offset_of!(percpu_histogram, own) - 632usize];
-    ["Offset of field: percpu_histogram::half"]
-        [::core::mem::offset_of!(percpu_histogram, half) - 640usize];
-    ["Offset of field: percpu_histogram::bounds_n"]
-        [::core::mem::offset_of!(percpu_histogram, bounds_n) - 648usize];
-    ["Offset of field: percpu_histogram::bounds"]
-        [::core::mem::offset_of!(percpu_histogram, bounds) - 656usize];
+    [
+        "Alignment of percpu_histogram",
+    ][::core::mem::align_of::<percpu_histogram>() - 8usize];
+    [
+        "Offset of field: percpu_histogram::block",
+    ][::core::mem::offset_of!(percpu_histogram, block) - 0usize];
+    [
+        "Offset of field: percpu_histogram::record",
+    ][::core::mem::offset_of!(percpu_histogram, record) - 40usize];
+    [
+        "Offset of field: percpu_histogram::n",
+    ][::core::mem::offset_of!(percpu_histogram, n) - 48usize];
+    [
+        "Offset of field: percpu_histogram::limit",
+    ][::core::mem::offset_of!(percpu_histogram, limit) - 56usize];
+    [
+        "Offset of field: percpu_histogram::tick_limit",
+    ][::core::mem::offset_of!(percpu_histogram, tick_limit) - 64usize];
+    [
+        "Offset of field: percpu_histogram::origin",
+    ][::core::mem::offset_of!(percpu_histogram, origin) - 72usize];
+    [
+        "Offset of field: percpu_histogram::last",
+    ][::core::mem::offset_of!(percpu_histogram, last) - 80usize];
+    [
+        "Offset of field: percpu_histogram::zero",
+    ][::core::mem::offset_of!(percpu_histogram, zero) - 88usize];
+    [
+        "Offset of field: percpu_histogram::ticks",
+    ][::core::mem::offset_of!(percpu_histogram, ticks) - 96usize];
+    [
+        "Offset of field: percpu_histogram::low",
+    ][::core::mem::offset_of!(percpu_histogram, low) - 104usize];
+    [
+        "Offset of field: percpu_histogram::high",
+    ][::core::mem::offset_of!(percpu_histogram, high) - 108usize];
+    [
+        "Offset of field: percpu_histogram::schema",
+    ][::core::mem::offset_of!(percpu_histogram, schema) - 112usize];
+    [
+        "Offset of field: percpu_histogram::shift",
+    ][::core::mem::offset_of!(percpu_histogram, shift) - 116usize];
+    [
+        "Offset of field: percpu_histogram::table",
+    ][::core::mem::offset_of!(percpu_histogram, table) - 120usize];
+    [
+        "Offset of field: percpu_histogram::own",
+    ][::core::mem::offset_of!(percpu_histogram, own) - 632usize];
+    [
+        "Offset of field: percpu_histogram::half",
+    ][::core::mem::offset_of!(percpu_histogram, half) - 640usize];
+    [
+        "Offset of field: percpu_histogram::bounds_n",
+    ][::core::mem::offset_of!(percpu_histogram, bounds_n) - 648usize];
+    [
+        "Offset of field: percpu_histogram::bounds",
+    ][::core::mem::offset_of!(percpu_histogram, bounds) - 656usize];
 };
 impl Default for percpu_histogram {
     fn default() -> Self {
@@ -1837,7 +2121,11 @@ unsafe extern "C" {
     pub fn percpu_histogram_record_slow(h: *const percpu_histogram, i: usize, v: f64);
 }
 unsafe extern "C" {
-    pub fn percpu_histogram_record_ticks_slow(h: *const percpu_histogram, i: usize, ticks: u64);
+    pub fn percpu_histogram_record_ticks_slow(
+        h: *const percpu_histogram,
+        i: usize,
+        ticks: u64,
+    );
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -1848,16 +2136,21 @@ pub struct percpu_histogram_bucket {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_histogram_bucket"]
-        [::core::mem::size_of::<percpu_histogram_bucket>() - 24usize];
-    ["Alignment of percpu_histogram_bucket"]
-        [::core::mem::align_of::<percpu_histogram_bucket>() - 8usize];
-    ["Offset of field: percpu_histogram_bucket::count"]
-        [::core::mem::offset_of!(percpu_histogram_bucket, count) - 0usize];
-    ["Offset of field: percpu_histogram_bucket::ticks"]
-        [::core::mem::offset_of!(percpu_histogram_bucket, ticks) - 8usize];
-    ["Offset of field: percpu_histogram_bucket::sum"]
-        [::core::mem::offset_of!(percpu_histogram_bucket, sum) - 16usize];
+    [
+        "Size of percpu_histogram_bucket",
+    ][::core::mem::size_of::<percpu_histogram_bucket>() - 24usize];
+    [
+        "Alignment of percpu_histogram_bucket",
+    ][::core::mem::align_of::<percpu_histogram_bucket>() - 8usize];
+    [
+        "Offset of field: percpu_histogram_bucket::count",
+    ][::core::mem::offset_of!(percpu_histogram_bucket, count) - 0usize];
+    [
+        "Offset of field: percpu_histogram_bucket::ticks",
+    ][::core::mem::offset_of!(percpu_histogram_bucket, ticks) - 8usize];
+    [
+        "Offset of field: percpu_histogram_bucket::sum",
+    ][::core::mem::offset_of!(percpu_histogram_bucket, sum) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -1875,30 +2168,42 @@ pub struct percpu_histogram_snapshot {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_histogram_snapshot"]
-        [::core::mem::size_of::<percpu_histogram_snapshot>() - 56usize];
-    ["Alignment of percpu_histogram_snapshot"]
-        [::core::mem::align_of::<percpu_histogram_snapshot>() - 8usize];
-    ["Offset of field: percpu_histogram_snapshot::schema"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, schema) - 0usize];
-    ["Offset of field: percpu_histogram_snapshot::low"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, low) - 4usize];
-    ["Offset of field: percpu_histogram_snapshot::high"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, high) - 8usize];
-    ["Offset of field: percpu_histogram_snapshot::n"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, n) - 12usize];
-    ["Offset of field: percpu_histogram_snapshot::ticks_per_unit"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, ticks_per_unit) - 16usize];
-    ["Offset of field: percpu_histogram_snapshot::count"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, count) - 24usize];
-    ["Offset of field: percpu_histogram_snapshot::sum"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, sum) - 32usize];
-    ["Offset of field: percpu_histogram_snapshot::refused"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, refused) - 40usize];
-    ["Offset of field: percpu_histogram_snapshot::bounds"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, bounds) - 48usize];
-    ["Offset of field: percpu_histogram_snapshot::bucket"]
-        [::core::mem::offset_of!(percpu_histogram_snapshot, bucket) - 56usize];
+    [
+        "Size of percpu_histogram_snapshot",
+    ][::core::mem::size_of::<percpu_histogram_snapshot>() - 56usize];
+    [
+        "Alignment of percpu_histogram_snapshot",
+    ][::core::mem::align_of::<percpu_histogram_snapshot>() - 8usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::schema",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, schema) - 0usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::low",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, low) - 4usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::high",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, high) - 8usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::n",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, n) - 12usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::ticks_per_unit",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, ticks_per_unit) - 16usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::count",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, count) - 24usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::sum",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, sum) - 32usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::refused",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, refused) - 40usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::bounds",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, bounds) - 48usize];
+    [
+        "Offset of field: percpu_histogram_snapshot::bucket",
+    ][::core::mem::offset_of!(percpu_histogram_snapshot, bucket) - 56usize];
 };
 impl Default for percpu_histogram_snapshot {
     fn default() -> Self {
@@ -1910,7 +2215,10 @@ impl Default for percpu_histogram_snapshot {
     }
 }
 unsafe extern "C" {
-    pub fn percpu_histogram_bound(schema: core::ffi::c_int, index: core::ffi::c_int) -> f64;
+    pub fn percpu_histogram_bound(
+        schema: core::ffi::c_int,
+        index: core::ffi::c_int,
+    ) -> f64;
 }
 unsafe extern "C" {
     pub fn percpu_histogram_snapshot_create(
@@ -1966,16 +2274,21 @@ pub struct percpu_histogram_quantile {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_histogram_quantile"]
-        [::core::mem::size_of::<percpu_histogram_quantile>() - 24usize];
-    ["Alignment of percpu_histogram_quantile"]
-        [::core::mem::align_of::<percpu_histogram_quantile>() - 8usize];
-    ["Offset of field: percpu_histogram_quantile::value"]
-        [::core::mem::offset_of!(percpu_histogram_quantile, value) - 0usize];
-    ["Offset of field: percpu_histogram_quantile::low"]
-        [::core::mem::offset_of!(percpu_histogram_quantile, low) - 8usize];
-    ["Offset of field: percpu_histogram_quantile::high"]
-        [::core::mem::offset_of!(percpu_histogram_quantile, high) - 16usize];
+    [
+        "Size of percpu_histogram_quantile",
+    ][::core::mem::size_of::<percpu_histogram_quantile>() - 24usize];
+    [
+        "Alignment of percpu_histogram_quantile",
+    ][::core::mem::align_of::<percpu_histogram_quantile>() - 8usize];
+    [
+        "Offset of field: percpu_histogram_quantile::value",
+    ][::core::mem::offset_of!(percpu_histogram_quantile, value) - 0usize];
+    [
+        "Offset of field: percpu_histogram_quantile::low",
+    ][::core::mem::offset_of!(percpu_histogram_quantile, low) - 8usize];
+    [
+        "Offset of field: percpu_histogram_quantile::high",
+    ][::core::mem::offset_of!(percpu_histogram_quantile, high) - 16usize];
 };
 unsafe extern "C" {
     pub fn percpu_histogram_quantile(
@@ -2005,25 +2318,36 @@ pub struct percpu_histogram_otlp {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_histogram_otlp"][::core::mem::size_of::<percpu_histogram_otlp>() - 56usize];
-    ["Alignment of percpu_histogram_otlp"]
-        [::core::mem::align_of::<percpu_histogram_otlp>() - 8usize];
-    ["Offset of field: percpu_histogram_otlp::scale"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, scale) - 0usize];
-    ["Offset of field: percpu_histogram_otlp::offset"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, offset) - 4usize];
-    ["Offset of field: percpu_histogram_otlp::n"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, n) - 8usize];
-    ["Offset of field: percpu_histogram_otlp::zero_count"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, zero_count) - 16usize];
-    ["Offset of field: percpu_histogram_otlp::zero_threshold"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, zero_threshold) - 24usize];
-    ["Offset of field: percpu_histogram_otlp::count"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, count) - 32usize];
-    ["Offset of field: percpu_histogram_otlp::sum"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, sum) - 40usize];
-    ["Offset of field: percpu_histogram_otlp::above"]
-        [::core::mem::offset_of!(percpu_histogram_otlp, above) - 48usize];
+    [
+        "Size of percpu_histogram_otlp",
+    ][::core::mem::size_of::<percpu_histogram_otlp>() - 56usize];
+    [
+        "Alignment of percpu_histogram_otlp",
+    ][::core::mem::align_of::<percpu_histogram_otlp>() - 8usize];
+    [
+        "Offset of field: percpu_histogram_otlp::scale",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, scale) - 0usize];
+    [
+        "Offset of field: percpu_histogram_otlp::offset",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, offset) - 4usize];
+    [
+        "Offset of field: percpu_histogram_otlp::n",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, n) - 8usize];
+    [
+        "Offset of field: percpu_histogram_otlp::zero_count",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, zero_count) - 16usize];
+    [
+        "Offset of field: percpu_histogram_otlp::zero_threshold",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, zero_threshold) - 24usize];
+    [
+        "Offset of field: percpu_histogram_otlp::count",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, count) - 32usize];
+    [
+        "Offset of field: percpu_histogram_otlp::sum",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, sum) - 40usize];
+    [
+        "Offset of field: percpu_histogram_otlp::above",
+    ][::core::mem::offset_of!(percpu_histogram_otlp, above) - 48usize];
 };
 unsafe extern "C" {
     pub fn percpu_histogram_to_otlp(
@@ -2046,13 +2370,18 @@ pub struct percpu_exemplar_label {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_exemplar_label"][::core::mem::size_of::<percpu_exemplar_label>() - 16usize];
-    ["Alignment of percpu_exemplar_label"]
-        [::core::mem::align_of::<percpu_exemplar_label>() - 8usize];
-    ["Offset of field: percpu_exemplar_label::name"]
-        [::core::mem::offset_of!(percpu_exemplar_label, name) - 0usize];
-    ["Offset of field: percpu_exemplar_label::value"]
-        [::core::mem::offset_of!(percpu_exemplar_label, value) - 8usize];
+    [
+        "Size of percpu_exemplar_label",
+    ][::core::mem::size_of::<percpu_exemplar_label>() - 16usize];
+    [
+        "Alignment of percpu_exemplar_label",
+    ][::core::mem::align_of::<percpu_exemplar_label>() - 8usize];
+    [
+        "Offset of field: percpu_exemplar_label::name",
+    ][::core::mem::offset_of!(percpu_exemplar_label, name) - 0usize];
+    [
+        "Offset of field: percpu_exemplar_label::value",
+    ][::core::mem::offset_of!(percpu_exemplar_label, value) - 8usize];
 };
 impl Default for percpu_exemplar_label {
     fn default() -> Self {
@@ -2076,19 +2405,27 @@ pub struct percpu_exemplar {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_exemplar"][::core::mem::size_of::<percpu_exemplar>() - 216usize];
-    ["Alignment of percpu_exemplar"][::core::mem::align_of::<percpu_exemplar>() - 8usize];
-    ["Offset of field: percpu_exemplar::value"]
-        [::core::mem::offset_of!(percpu_exemplar, value) - 0usize];
-    ["Offset of field: percpu_exemplar::time"]
-        [::core::mem::offset_of!(percpu_exemplar, time) - 8usize];
-    ["Offset of field: percpu_exemplar::labels"]
-        [::core::mem::offset_of!(percpu_exemplar, labels) - 16usize];
-    ["Offset of field: percpu_exemplar::label_names"]
-        [::core::mem::offset_of!(percpu_exemplar, label_names) - 20usize];
-    ["Offset of field: percpu_exemplar::label_values"]
-        [::core::mem::offset_of!(percpu_exemplar, label_values) - 36usize];
-    ["Offset of field: percpu_exemplar::text"]
-        [::core::mem::offset_of!(percpu_exemplar, text) - 52usize];
+    [
+        "Alignment of percpu_exemplar",
+    ][::core::mem::align_of::<percpu_exemplar>() - 8usize];
+    [
+        "Offset of field: percpu_exemplar::value",
+    ][::core::mem::offset_of!(percpu_exemplar, value) - 0usize];
+    [
+        "Offset of field: percpu_exemplar::time",
+    ][::core::mem::offset_of!(percpu_exemplar, time) - 8usize];
+    [
+        "Offset of field: percpu_exemplar::labels",
+    ][::core::mem::offset_of!(percpu_exemplar, labels) - 16usize];
+    [
+        "Offset of field: percpu_exemplar::label_names",
+    ][::core::mem::offset_of!(percpu_exemplar, label_names) - 20usize];
+    [
+        "Offset of field: percpu_exemplar::label_values",
+    ][::core::mem::offset_of!(percpu_exemplar, label_values) - 36usize];
+    [
+        "Offset of field: percpu_exemplar::text",
+    ][::core::mem::offset_of!(percpu_exemplar, text) - 52usize];
 };
 impl Default for percpu_exemplar {
     fn default() -> Self {
@@ -2167,14 +2504,18 @@ pub struct percpu_extrema {
 const _: () = {
     ["Size of percpu_extrema"][::core::mem::size_of::<percpu_extrema>() - 56usize];
     ["Alignment of percpu_extrema"][::core::mem::align_of::<percpu_extrema>() - 8usize];
-    ["Offset of field: percpu_extrema::block"]
-        [::core::mem::offset_of!(percpu_extrema, block) - 0usize];
-    ["Offset of field: percpu_extrema::epoch"]
-        [::core::mem::offset_of!(percpu_extrema, epoch) - 40usize];
-    ["Offset of field: percpu_extrema::kind"]
-        [::core::mem::offset_of!(percpu_extrema, kind) - 48usize];
-    ["Offset of field: percpu_extrema::takes"]
-        [::core::mem::offset_of!(percpu_extrema, takes) - 52usize];
+    [
+        "Offset of field: percpu_extrema::block",
+    ][::core::mem::offset_of!(percpu_extrema, block) - 0usize];
+    [
+        "Offset of field: percpu_extrema::epoch",
+    ][::core::mem::offset_of!(percpu_extrema, epoch) - 40usize];
+    [
+        "Offset of field: percpu_extrema::kind",
+    ][::core::mem::offset_of!(percpu_extrema, kind) - 48usize];
+    [
+        "Offset of field: percpu_extrema::takes",
+    ][::core::mem::offset_of!(percpu_extrema, takes) - 52usize];
 };
 impl Default for percpu_extrema {
     fn default() -> Self {
@@ -2324,13 +2665,18 @@ pub struct percpu_fcounter_array {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_fcounter_array"][::core::mem::size_of::<percpu_fcounter_array>() - 48usize];
-    ["Alignment of percpu_fcounter_array"]
-        [::core::mem::align_of::<percpu_fcounter_array>() - 8usize];
-    ["Offset of field: percpu_fcounter_array::block"]
-        [::core::mem::offset_of!(percpu_fcounter_array, block) - 0usize];
-    ["Offset of field: percpu_fcounter_array::n"]
-        [::core::mem::offset_of!(percpu_fcounter_array, n) - 40usize];
+    [
+        "Size of percpu_fcounter_array",
+    ][::core::mem::size_of::<percpu_fcounter_array>() - 48usize];
+    [
+        "Alignment of percpu_fcounter_array",
+    ][::core::mem::align_of::<percpu_fcounter_array>() - 8usize];
+    [
+        "Offset of field: percpu_fcounter_array::block",
+    ][::core::mem::offset_of!(percpu_fcounter_array, block) - 0usize];
+    [
+        "Offset of field: percpu_fcounter_array::n",
+    ][::core::mem::offset_of!(percpu_fcounter_array, n) - 40usize];
 };
 impl Default for percpu_fcounter_array {
     fn default() -> Self {
@@ -2393,10 +2739,16 @@ unsafe extern "C" {
     pub fn percpu_fcounter_array_zero(a: *mut percpu_fcounter_array, i: usize);
 }
 unsafe extern "C" {
-    pub fn percpu_fcounter_array_fetch_zero(a: *mut percpu_fcounter_array, i: usize) -> f64;
+    pub fn percpu_fcounter_array_fetch_zero(
+        a: *mut percpu_fcounter_array,
+        i: usize,
+    ) -> f64;
 }
 unsafe extern "C" {
-    pub fn percpu_fcounter_array_fetch_all(a: *const percpu_fcounter_array, out: *mut f64);
+    pub fn percpu_fcounter_array_fetch_all(
+        a: *const percpu_fcounter_array,
+        out: *mut f64,
+    );
 }
 #[repr(C)]
 #[derive(Debug)]
@@ -2541,8 +2893,12 @@ pub struct percpu_owned {
 const _: () = {
     ["Size of percpu_owned"][::core::mem::size_of::<percpu_owned>() - 48usize];
     ["Alignment of percpu_owned"][::core::mem::align_of::<percpu_owned>() - 8usize];
-    ["Offset of field: percpu_owned::block"][::core::mem::offset_of!(percpu_owned, block) - 0usize];
-    ["Offset of field: percpu_owned::mine"][::core::mem::offset_of!(percpu_owned, mine) - 40usize];
+    [
+        "Offset of field: percpu_owned::block",
+    ][::core::mem::offset_of!(percpu_owned, block) - 0usize];
+    [
+        "Offset of field: percpu_owned::mine",
+    ][::core::mem::offset_of!(percpu_owned, mine) - 40usize];
 };
 impl Default for percpu_owned {
     fn default() -> Self {
@@ -2560,10 +2916,15 @@ pub struct percpu_owned_gauge {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_owned_gauge"][::core::mem::size_of::<percpu_owned_gauge>() - 48usize];
-    ["Alignment of percpu_owned_gauge"][::core::mem::align_of::<percpu_owned_gauge>() - 8usize];
-    ["Offset of field: percpu_owned_gauge::owned"]
-        [::core::mem::offset_of!(percpu_owned_gauge, owned) - 0usize];
+    [
+        "Size of percpu_owned_gauge",
+    ][::core::mem::size_of::<percpu_owned_gauge>() - 48usize];
+    [
+        "Alignment of percpu_owned_gauge",
+    ][::core::mem::align_of::<percpu_owned_gauge>() - 8usize];
+    [
+        "Offset of field: percpu_owned_gauge::owned",
+    ][::core::mem::offset_of!(percpu_owned_gauge, owned) - 0usize];
 };
 impl Default for percpu_owned_gauge {
     fn default() -> Self {
@@ -2581,10 +2942,15 @@ pub struct percpu_owned_fgauge {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_owned_fgauge"][::core::mem::size_of::<percpu_owned_fgauge>() - 48usize];
-    ["Alignment of percpu_owned_fgauge"][::core::mem::align_of::<percpu_owned_fgauge>() - 8usize];
-    ["Offset of field: percpu_owned_fgauge::owned"]
-        [::core::mem::offset_of!(percpu_owned_fgauge, owned) - 0usize];
+    [
+        "Size of percpu_owned_fgauge",
+    ][::core::mem::size_of::<percpu_owned_fgauge>() - 48usize];
+    [
+        "Alignment of percpu_owned_fgauge",
+    ][::core::mem::align_of::<percpu_owned_fgauge>() - 8usize];
+    [
+        "Offset of field: percpu_owned_fgauge::owned",
+    ][::core::mem::offset_of!(percpu_owned_fgauge, owned) - 0usize];
 };
 impl Default for percpu_owned_fgauge {
     fn default() -> Self {
@@ -2672,16 +3038,28 @@ unsafe extern "C" {
     pub fn percpu_owned_fgauge_destroy(g: *mut percpu_owned_fgauge) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_owned_gauge_add_slow(g: *mut percpu_owned_gauge, n: i64) -> core::ffi::c_int;
+    pub fn percpu_owned_gauge_add_slow(
+        g: *mut percpu_owned_gauge,
+        n: i64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_owned_fgauge_add(g: *mut percpu_owned_fgauge, n: f64) -> core::ffi::c_int;
+    pub fn percpu_owned_fgauge_add(
+        g: *mut percpu_owned_fgauge,
+        n: f64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_owned_gauge_set(g: *mut percpu_owned_gauge, v: i64) -> core::ffi::c_int;
+    pub fn percpu_owned_gauge_set(
+        g: *mut percpu_owned_gauge,
+        v: i64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_owned_fgauge_set(g: *mut percpu_owned_fgauge, v: f64) -> core::ffi::c_int;
+    pub fn percpu_owned_fgauge_set(
+        g: *mut percpu_owned_fgauge,
+        v: f64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_owned_gauge_fetch(
@@ -2710,22 +3088,33 @@ pub struct percpu_owned_value {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_owned_value"][::core::mem::size_of::<percpu_owned_value>() - 104usize];
-    ["Alignment of percpu_owned_value"][::core::mem::align_of::<percpu_owned_value>() - 8usize];
-    ["Offset of field: percpu_owned_value::id"]
-        [::core::mem::offset_of!(percpu_owned_value, id) - 0usize];
-    ["Offset of field: percpu_owned_value::when"]
-        [::core::mem::offset_of!(percpu_owned_value, when) - 8usize];
-    ["Offset of field: percpu_owned_value::value"]
-        [::core::mem::offset_of!(percpu_owned_value, value) - 16usize];
-    ["Offset of field: percpu_owned_value::fvalue"]
-        [::core::mem::offset_of!(percpu_owned_value, fvalue) - 24usize];
-    ["Offset of field: percpu_owned_value::pid"]
-        [::core::mem::offset_of!(percpu_owned_value, pid) - 32usize];
-    ["Offset of field: percpu_owned_value::alive"]
-        [::core::mem::offset_of!(percpu_owned_value, alive) - 36usize];
-    ["Offset of field: percpu_owned_value::name"]
-        [::core::mem::offset_of!(percpu_owned_value, name) - 40usize];
+    [
+        "Size of percpu_owned_value",
+    ][::core::mem::size_of::<percpu_owned_value>() - 104usize];
+    [
+        "Alignment of percpu_owned_value",
+    ][::core::mem::align_of::<percpu_owned_value>() - 8usize];
+    [
+        "Offset of field: percpu_owned_value::id",
+    ][::core::mem::offset_of!(percpu_owned_value, id) - 0usize];
+    [
+        "Offset of field: percpu_owned_value::when",
+    ][::core::mem::offset_of!(percpu_owned_value, when) - 8usize];
+    [
+        "Offset of field: percpu_owned_value::value",
+    ][::core::mem::offset_of!(percpu_owned_value, value) - 16usize];
+    [
+        "Offset of field: percpu_owned_value::fvalue",
+    ][::core::mem::offset_of!(percpu_owned_value, fvalue) - 24usize];
+    [
+        "Offset of field: percpu_owned_value::pid",
+    ][::core::mem::offset_of!(percpu_owned_value, pid) - 32usize];
+    [
+        "Offset of field: percpu_owned_value::alive",
+    ][::core::mem::offset_of!(percpu_owned_value, alive) - 36usize];
+    [
+        "Offset of field: percpu_owned_value::name",
+    ][::core::mem::offset_of!(percpu_owned_value, name) - 40usize];
 };
 impl Default for percpu_owned_value {
     fn default() -> Self {
@@ -2772,22 +3161,36 @@ pub struct percpu_stats {
 const _: () = {
     ["Size of percpu_stats"][::core::mem::size_of::<percpu_stats>() - 104usize];
     ["Alignment of percpu_stats"][::core::mem::align_of::<percpu_stats>() - 8usize];
-    ["Offset of field: percpu_stats::block"][::core::mem::offset_of!(percpu_stats, block) - 0usize];
-    ["Offset of field: percpu_stats::record"]
-        [::core::mem::offset_of!(percpu_stats, record) - 40usize];
-    ["Offset of field: percpu_stats::bank"][::core::mem::offset_of!(percpu_stats, bank) - 48usize];
-    ["Offset of field: percpu_stats::banks"]
-        [::core::mem::offset_of!(percpu_stats, banks) - 56usize];
-    ["Offset of field: percpu_stats::vector"]
-        [::core::mem::offset_of!(percpu_stats, vector) - 64usize];
-    ["Offset of field: percpu_stats::commit"]
-        [::core::mem::offset_of!(percpu_stats, commit) - 68usize];
-    ["Offset of field: percpu_stats::words"]
-        [::core::mem::offset_of!(percpu_stats, words) - 72usize];
-    ["Offset of field: percpu_stats::n"][::core::mem::offset_of!(percpu_stats, n) - 80usize];
-    ["Offset of field: percpu_stats::head"][::core::mem::offset_of!(percpu_stats, head) - 88usize];
-    ["Offset of field: percpu_stats::flags"]
-        [::core::mem::offset_of!(percpu_stats, flags) - 96usize];
+    [
+        "Offset of field: percpu_stats::block",
+    ][::core::mem::offset_of!(percpu_stats, block) - 0usize];
+    [
+        "Offset of field: percpu_stats::record",
+    ][::core::mem::offset_of!(percpu_stats, record) - 40usize];
+    [
+        "Offset of field: percpu_stats::bank",
+    ][::core::mem::offset_of!(percpu_stats, bank) - 48usize];
+    [
+        "Offset of field: percpu_stats::banks",
+    ][::core::mem::offset_of!(percpu_stats, banks) - 56usize];
+    [
+        "Offset of field: percpu_stats::vector",
+    ][::core::mem::offset_of!(percpu_stats, vector) - 64usize];
+    [
+        "Offset of field: percpu_stats::commit",
+    ][::core::mem::offset_of!(percpu_stats, commit) - 68usize];
+    [
+        "Offset of field: percpu_stats::words",
+    ][::core::mem::offset_of!(percpu_stats, words) - 72usize];
+    [
+        "Offset of field: percpu_stats::n",
+    ][::core::mem::offset_of!(percpu_stats, n) - 80usize];
+    [
+        "Offset of field: percpu_stats::head",
+    ][::core::mem::offset_of!(percpu_stats, head) - 88usize];
+    [
+        "Offset of field: percpu_stats::flags",
+    ][::core::mem::offset_of!(percpu_stats, flags) - 96usize];
 };
 impl Default for percpu_stats {
     fn default() -> Self {
@@ -2904,17 +3307,24 @@ pub struct percpu_segment_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_segment_options"][::core::mem::size_of::<percpu_segment_options>() - 24usize];
-    ["Alignment of percpu_segment_options"]
-        [::core::mem::align_of::<percpu_segment_options>() - 8usize];
-    ["Offset of field: percpu_segment_options::size"]
-        [::core::mem::offset_of!(percpu_segment_options, size) - 0usize];
-    ["Offset of field: percpu_segment_options::cpus"]
-        [::core::mem::offset_of!(percpu_segment_options, cpus) - 8usize];
-    ["Offset of field: percpu_segment_options::mode"]
-        [::core::mem::offset_of!(percpu_segment_options, mode) - 12usize];
-    ["Offset of field: percpu_segment_options::program"]
-        [::core::mem::offset_of!(percpu_segment_options, program) - 16usize];
+    [
+        "Size of percpu_segment_options",
+    ][::core::mem::size_of::<percpu_segment_options>() - 24usize];
+    [
+        "Alignment of percpu_segment_options",
+    ][::core::mem::align_of::<percpu_segment_options>() - 8usize];
+    [
+        "Offset of field: percpu_segment_options::size",
+    ][::core::mem::offset_of!(percpu_segment_options, size) - 0usize];
+    [
+        "Offset of field: percpu_segment_options::cpus",
+    ][::core::mem::offset_of!(percpu_segment_options, cpus) - 8usize];
+    [
+        "Offset of field: percpu_segment_options::mode",
+    ][::core::mem::offset_of!(percpu_segment_options, mode) - 12usize];
+    [
+        "Offset of field: percpu_segment_options::program",
+    ][::core::mem::offset_of!(percpu_segment_options, program) - 16usize];
 };
 impl Default for percpu_segment_options {
     fn default() -> Self {
@@ -2974,18 +3384,27 @@ pub struct percpu_metric {
 const _: () = {
     ["Size of percpu_metric"][::core::mem::size_of::<percpu_metric>() - 56usize];
     ["Alignment of percpu_metric"][::core::mem::align_of::<percpu_metric>() - 8usize];
-    ["Offset of field: percpu_metric::size"][::core::mem::offset_of!(percpu_metric, size) - 0usize];
-    ["Offset of field: percpu_metric::name"][::core::mem::offset_of!(percpu_metric, name) - 8usize];
-    ["Offset of field: percpu_metric::help"]
-        [::core::mem::offset_of!(percpu_metric, help) - 16usize];
-    ["Offset of field: percpu_metric::unit"]
-        [::core::mem::offset_of!(percpu_metric, unit) - 24usize];
-    ["Offset of field: percpu_metric::label_names"]
-        [::core::mem::offset_of!(percpu_metric, label_names) - 32usize];
-    ["Offset of field: percpu_metric::label_values"]
-        [::core::mem::offset_of!(percpu_metric, label_values) - 40usize];
-    ["Offset of field: percpu_metric::labels"]
-        [::core::mem::offset_of!(percpu_metric, labels) - 48usize];
+    [
+        "Offset of field: percpu_metric::size",
+    ][::core::mem::offset_of!(percpu_metric, size) - 0usize];
+    [
+        "Offset of field: percpu_metric::name",
+    ][::core::mem::offset_of!(percpu_metric, name) - 8usize];
+    [
+        "Offset of field: percpu_metric::help",
+    ][::core::mem::offset_of!(percpu_metric, help) - 16usize];
+    [
+        "Offset of field: percpu_metric::unit",
+    ][::core::mem::offset_of!(percpu_metric, unit) - 24usize];
+    [
+        "Offset of field: percpu_metric::label_names",
+    ][::core::mem::offset_of!(percpu_metric, label_names) - 32usize];
+    [
+        "Offset of field: percpu_metric::label_values",
+    ][::core::mem::offset_of!(percpu_metric, label_values) - 40usize];
+    [
+        "Offset of field: percpu_metric::labels",
+    ][::core::mem::offset_of!(percpu_metric, labels) - 48usize];
 };
 impl Default for percpu_metric {
     fn default() -> Self {
@@ -3006,16 +3425,24 @@ pub struct percpu_metric_fields {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_metric_fields"][::core::mem::size_of::<percpu_metric_fields>() - 32usize];
-    ["Alignment of percpu_metric_fields"][::core::mem::align_of::<percpu_metric_fields>() - 8usize];
-    ["Offset of field: percpu_metric_fields::size"]
-        [::core::mem::offset_of!(percpu_metric_fields, size) - 0usize];
-    ["Offset of field: percpu_metric_fields::label"]
-        [::core::mem::offset_of!(percpu_metric_fields, label) - 8usize];
-    ["Offset of field: percpu_metric_fields::names"]
-        [::core::mem::offset_of!(percpu_metric_fields, names) - 16usize];
-    ["Offset of field: percpu_metric_fields::n"]
-        [::core::mem::offset_of!(percpu_metric_fields, n) - 24usize];
+    [
+        "Size of percpu_metric_fields",
+    ][::core::mem::size_of::<percpu_metric_fields>() - 32usize];
+    [
+        "Alignment of percpu_metric_fields",
+    ][::core::mem::align_of::<percpu_metric_fields>() - 8usize];
+    [
+        "Offset of field: percpu_metric_fields::size",
+    ][::core::mem::offset_of!(percpu_metric_fields, size) - 0usize];
+    [
+        "Offset of field: percpu_metric_fields::label",
+    ][::core::mem::offset_of!(percpu_metric_fields, label) - 8usize];
+    [
+        "Offset of field: percpu_metric_fields::names",
+    ][::core::mem::offset_of!(percpu_metric_fields, names) - 16usize];
+    [
+        "Offset of field: percpu_metric_fields::n",
+    ][::core::mem::offset_of!(percpu_metric_fields, n) - 24usize];
 };
 impl Default for percpu_metric_fields {
     fn default() -> Self {
@@ -3103,8 +3530,10 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_segment_info(s: *mut percpu_segment, m: *const percpu_metric)
-        -> core::ffi::c_int;
+    pub fn percpu_segment_info(
+        s: *mut percpu_segment,
+        m: *const percpu_metric,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_segment_join(
@@ -3139,20 +3568,30 @@ pub struct percpu_segment_start {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_segment_start"][::core::mem::size_of::<percpu_segment_start>() - 40usize];
-    ["Alignment of percpu_segment_start"][::core::mem::align_of::<percpu_segment_start>() - 8usize];
-    ["Offset of field: percpu_segment_start::generation"]
-        [::core::mem::offset_of!(percpu_segment_start, generation) - 0usize];
-    ["Offset of field: percpu_segment_start::real"]
-        [::core::mem::offset_of!(percpu_segment_start, real) - 8usize];
-    ["Offset of field: percpu_segment_start::boottime"]
-        [::core::mem::offset_of!(percpu_segment_start, boottime) - 16usize];
-    ["Offset of field: percpu_segment_start::age"]
-        [::core::mem::offset_of!(percpu_segment_start, age) - 24usize];
-    ["Offset of field: percpu_segment_start::this_boot"]
-        [::core::mem::offset_of!(percpu_segment_start, this_boot) - 32usize];
-    ["Offset of field: percpu_segment_start::reserved"]
-        [::core::mem::offset_of!(percpu_segment_start, reserved) - 36usize];
+    [
+        "Size of percpu_segment_start",
+    ][::core::mem::size_of::<percpu_segment_start>() - 40usize];
+    [
+        "Alignment of percpu_segment_start",
+    ][::core::mem::align_of::<percpu_segment_start>() - 8usize];
+    [
+        "Offset of field: percpu_segment_start::generation",
+    ][::core::mem::offset_of!(percpu_segment_start, generation) - 0usize];
+    [
+        "Offset of field: percpu_segment_start::real",
+    ][::core::mem::offset_of!(percpu_segment_start, real) - 8usize];
+    [
+        "Offset of field: percpu_segment_start::boottime",
+    ][::core::mem::offset_of!(percpu_segment_start, boottime) - 16usize];
+    [
+        "Offset of field: percpu_segment_start::age",
+    ][::core::mem::offset_of!(percpu_segment_start, age) - 24usize];
+    [
+        "Offset of field: percpu_segment_start::this_boot",
+    ][::core::mem::offset_of!(percpu_segment_start, this_boot) - 32usize];
+    [
+        "Offset of field: percpu_segment_start::reserved",
+    ][::core::mem::offset_of!(percpu_segment_start, reserved) - 36usize];
 };
 unsafe extern "C" {
     pub fn percpu_segment_started(
@@ -3190,29 +3629,42 @@ pub union percpu_declared {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_declared"][::core::mem::size_of::<percpu_declared>() - 8usize];
-    ["Alignment of percpu_declared"][::core::mem::align_of::<percpu_declared>() - 8usize];
-    ["Offset of field: percpu_declared::counter"]
-        [::core::mem::offset_of!(percpu_declared, counter) - 0usize];
-    ["Offset of field: percpu_declared::fcounter"]
-        [::core::mem::offset_of!(percpu_declared, fcounter) - 0usize];
-    ["Offset of field: percpu_declared::gauge"]
-        [::core::mem::offset_of!(percpu_declared, gauge) - 0usize];
-    ["Offset of field: percpu_declared::fgauge"]
-        [::core::mem::offset_of!(percpu_declared, fgauge) - 0usize];
-    ["Offset of field: percpu_declared::latest"]
-        [::core::mem::offset_of!(percpu_declared, latest) - 0usize];
-    ["Offset of field: percpu_declared::histogram"]
-        [::core::mem::offset_of!(percpu_declared, histogram) - 0usize];
-    ["Offset of field: percpu_declared::extrema"]
-        [::core::mem::offset_of!(percpu_declared, extrema) - 0usize];
-    ["Offset of field: percpu_declared::owned_gauge"]
-        [::core::mem::offset_of!(percpu_declared, owned_gauge) - 0usize];
-    ["Offset of field: percpu_declared::owned_fgauge"]
-        [::core::mem::offset_of!(percpu_declared, owned_fgauge) - 0usize];
-    ["Offset of field: percpu_declared::stats"]
-        [::core::mem::offset_of!(percpu_declared, stats) - 0usize];
-    ["Offset of field: percpu_declared::family"]
-        [::core::mem::offset_of!(percpu_declared, family) - 0usize];
+    [
+        "Alignment of percpu_declared",
+    ][::core::mem::align_of::<percpu_declared>() - 8usize];
+    [
+        "Offset of field: percpu_declared::counter",
+    ][::core::mem::offset_of!(percpu_declared, counter) - 0usize];
+    [
+        "Offset of field: percpu_declared::fcounter",
+    ][::core::mem::offset_of!(percpu_declared, fcounter) - 0usize];
+    [
+        "Offset of field: percpu_declared::gauge",
+    ][::core::mem::offset_of!(percpu_declared, gauge) - 0usize];
+    [
+        "Offset of field: percpu_declared::fgauge",
+    ][::core::mem::offset_of!(percpu_declared, fgauge) - 0usize];
+    [
+        "Offset of field: percpu_declared::latest",
+    ][::core::mem::offset_of!(percpu_declared, latest) - 0usize];
+    [
+        "Offset of field: percpu_declared::histogram",
+    ][::core::mem::offset_of!(percpu_declared, histogram) - 0usize];
+    [
+        "Offset of field: percpu_declared::extrema",
+    ][::core::mem::offset_of!(percpu_declared, extrema) - 0usize];
+    [
+        "Offset of field: percpu_declared::owned_gauge",
+    ][::core::mem::offset_of!(percpu_declared, owned_gauge) - 0usize];
+    [
+        "Offset of field: percpu_declared::owned_fgauge",
+    ][::core::mem::offset_of!(percpu_declared, owned_fgauge) - 0usize];
+    [
+        "Offset of field: percpu_declared::stats",
+    ][::core::mem::offset_of!(percpu_declared, stats) - 0usize];
+    [
+        "Offset of field: percpu_declared::family",
+    ][::core::mem::offset_of!(percpu_declared, family) - 0usize];
 };
 impl Default for percpu_declared {
     fn default() -> Self {
@@ -3242,34 +3694,51 @@ pub struct percpu_declaration {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_declaration"][::core::mem::size_of::<percpu_declaration>() - 96usize];
-    ["Alignment of percpu_declaration"][::core::mem::align_of::<percpu_declaration>() - 8usize];
-    ["Offset of field: percpu_declaration::size"]
-        [::core::mem::offset_of!(percpu_declaration, size) - 0usize];
-    ["Offset of field: percpu_declaration::name"]
-        [::core::mem::offset_of!(percpu_declaration, name) - 8usize];
-    ["Offset of field: percpu_declaration::help"]
-        [::core::mem::offset_of!(percpu_declaration, help) - 16usize];
-    ["Offset of field: percpu_declaration::unit"]
-        [::core::mem::offset_of!(percpu_declaration, unit) - 24usize];
-    ["Offset of field: percpu_declaration::label_names"]
-        [::core::mem::offset_of!(percpu_declaration, label_names) - 32usize];
-    ["Offset of field: percpu_declaration::label_values"]
-        [::core::mem::offset_of!(percpu_declaration, label_values) - 40usize];
-    ["Offset of field: percpu_declaration::labels"]
-        [::core::mem::offset_of!(percpu_declaration, labels) - 48usize];
-    ["Offset of field: percpu_declaration::kind"]
-        [::core::mem::offset_of!(percpu_declaration, kind) - 56usize];
-    ["Offset of field: percpu_declaration::flags"]
-        [::core::mem::offset_of!(percpu_declaration, flags) - 60usize];
-    ["Offset of field: percpu_declaration::cap"]
-        [::core::mem::offset_of!(percpu_declaration, cap) - 64usize];
-    ["Offset of field: percpu_declaration::histogram"]
-        [::core::mem::offset_of!(percpu_declaration, histogram) - 72usize];
-    ["Offset of field: percpu_declaration::fields"]
-        [::core::mem::offset_of!(percpu_declaration, fields) - 80usize];
-    ["Offset of field: percpu_declaration::ret"]
-        [::core::mem::offset_of!(percpu_declaration, ret) - 88usize];
+    [
+        "Size of percpu_declaration",
+    ][::core::mem::size_of::<percpu_declaration>() - 96usize];
+    [
+        "Alignment of percpu_declaration",
+    ][::core::mem::align_of::<percpu_declaration>() - 8usize];
+    [
+        "Offset of field: percpu_declaration::size",
+    ][::core::mem::offset_of!(percpu_declaration, size) - 0usize];
+    [
+        "Offset of field: percpu_declaration::name",
+    ][::core::mem::offset_of!(percpu_declaration, name) - 8usize];
+    [
+        "Offset of field: percpu_declaration::help",
+    ][::core::mem::offset_of!(percpu_declaration, help) - 16usize];
+    [
+        "Offset of field: percpu_declaration::unit",
+    ][::core::mem::offset_of!(percpu_declaration, unit) - 24usize];
+    [
+        "Offset of field: percpu_declaration::label_names",
+    ][::core::mem::offset_of!(percpu_declaration, label_names) - 32usize];
+    [
+        "Offset of field: percpu_declaration::label_values",
+    ][::core::mem::offset_of!(percpu_declaration, label_values) - 40usize];
+    [
+        "Offset of field: percpu_declaration::labels",
+    ][::core::mem::offset_of!(percpu_declaration, labels) - 48usize];
+    [
+        "Offset of field: percpu_declaration::kind",
+    ][::core::mem::offset_of!(percpu_declaration, kind) - 56usize];
+    [
+        "Offset of field: percpu_declaration::flags",
+    ][::core::mem::offset_of!(percpu_declaration, flags) - 60usize];
+    [
+        "Offset of field: percpu_declaration::cap",
+    ][::core::mem::offset_of!(percpu_declaration, cap) - 64usize];
+    [
+        "Offset of field: percpu_declaration::histogram",
+    ][::core::mem::offset_of!(percpu_declaration, histogram) - 72usize];
+    [
+        "Offset of field: percpu_declaration::fields",
+    ][::core::mem::offset_of!(percpu_declaration, fields) - 80usize];
+    [
+        "Offset of field: percpu_declaration::ret",
+    ][::core::mem::offset_of!(percpu_declaration, ret) - 88usize];
 };
 impl Default for percpu_declaration {
     fn default() -> Self {
@@ -3377,8 +3846,12 @@ pub struct percpu_text {
 const _: () = {
     ["Size of percpu_text"][::core::mem::size_of::<percpu_text>() - 16usize];
     ["Alignment of percpu_text"][::core::mem::align_of::<percpu_text>() - 8usize];
-    ["Offset of field: percpu_text::at"][::core::mem::offset_of!(percpu_text, at) - 0usize];
-    ["Offset of field: percpu_text::n"][::core::mem::offset_of!(percpu_text, n) - 8usize];
+    [
+        "Offset of field: percpu_text::at",
+    ][::core::mem::offset_of!(percpu_text, at) - 0usize];
+    [
+        "Offset of field: percpu_text::n",
+    ][::core::mem::offset_of!(percpu_text, n) - 8usize];
 };
 impl Default for percpu_text {
     fn default() -> Self {
@@ -3454,7 +3927,10 @@ unsafe extern "C" {
     pub fn percpu_reader_read(r: *mut percpu_reader) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_reader_set_timeout(r: *mut percpu_reader, timeout_ns: u64) -> core::ffi::c_int;
+    pub fn percpu_reader_set_timeout(
+        r: *mut percpu_reader,
+        timeout_ns: u64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_reader_set_consistent(r: *mut percpu_reader) -> core::ffi::c_int;
@@ -3473,24 +3949,36 @@ pub struct percpu_reader_info {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_reader_info"][::core::mem::size_of::<percpu_reader_info>() - 88usize];
-    ["Alignment of percpu_reader_info"][::core::mem::align_of::<percpu_reader_info>() - 8usize];
-    ["Offset of field: percpu_reader_info::generation"]
-        [::core::mem::offset_of!(percpu_reader_info, generation) - 0usize];
-    ["Offset of field: percpu_reader_info::since"]
-        [::core::mem::offset_of!(percpu_reader_info, since) - 8usize];
-    ["Offset of field: percpu_reader_info::read"]
-        [::core::mem::offset_of!(percpu_reader_info, read) - 16usize];
-    ["Offset of field: percpu_reader_info::cpus"]
-        [::core::mem::offset_of!(percpu_reader_info, cpus) - 24usize];
-    ["Offset of field: percpu_reader_info::consistent"]
-        [::core::mem::offset_of!(percpu_reader_info, consistent) - 28usize];
-    ["Offset of field: percpu_reader_info::pending"]
-        [::core::mem::offset_of!(percpu_reader_info, pending) - 32usize];
-    ["Offset of field: percpu_reader_info::missing"]
-        [::core::mem::offset_of!(percpu_reader_info, missing) - 36usize];
-    ["Offset of field: percpu_reader_info::program"]
-        [::core::mem::offset_of!(percpu_reader_info, program) - 40usize];
+    [
+        "Size of percpu_reader_info",
+    ][::core::mem::size_of::<percpu_reader_info>() - 88usize];
+    [
+        "Alignment of percpu_reader_info",
+    ][::core::mem::align_of::<percpu_reader_info>() - 8usize];
+    [
+        "Offset of field: percpu_reader_info::generation",
+    ][::core::mem::offset_of!(percpu_reader_info, generation) - 0usize];
+    [
+        "Offset of field: percpu_reader_info::since",
+    ][::core::mem::offset_of!(percpu_reader_info, since) - 8usize];
+    [
+        "Offset of field: percpu_reader_info::read",
+    ][::core::mem::offset_of!(percpu_reader_info, read) - 16usize];
+    [
+        "Offset of field: percpu_reader_info::cpus",
+    ][::core::mem::offset_of!(percpu_reader_info, cpus) - 24usize];
+    [
+        "Offset of field: percpu_reader_info::consistent",
+    ][::core::mem::offset_of!(percpu_reader_info, consistent) - 28usize];
+    [
+        "Offset of field: percpu_reader_info::pending",
+    ][::core::mem::offset_of!(percpu_reader_info, pending) - 32usize];
+    [
+        "Offset of field: percpu_reader_info::missing",
+    ][::core::mem::offset_of!(percpu_reader_info, missing) - 36usize];
+    [
+        "Offset of field: percpu_reader_info::program",
+    ][::core::mem::offset_of!(percpu_reader_info, program) - 40usize];
 };
 impl Default for percpu_reader_info {
     fn default() -> Self {
@@ -3532,40 +4020,60 @@ pub struct percpu_reader_series {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_reader_series"][::core::mem::size_of::<percpu_reader_series>() - 104usize];
-    ["Alignment of percpu_reader_series"][::core::mem::align_of::<percpu_reader_series>() - 8usize];
-    ["Offset of field: percpu_reader_series::name"]
-        [::core::mem::offset_of!(percpu_reader_series, name) - 0usize];
-    ["Offset of field: percpu_reader_series::help"]
-        [::core::mem::offset_of!(percpu_reader_series, help) - 8usize];
-    ["Offset of field: percpu_reader_series::unit"]
-        [::core::mem::offset_of!(percpu_reader_series, unit) - 16usize];
-    ["Offset of field: percpu_reader_series::label_names"]
-        [::core::mem::offset_of!(percpu_reader_series, label_names) - 24usize];
-    ["Offset of field: percpu_reader_series::label_values"]
-        [::core::mem::offset_of!(percpu_reader_series, label_values) - 32usize];
-    ["Offset of field: percpu_reader_series::field"]
-        [::core::mem::offset_of!(percpu_reader_series, field) - 40usize];
-    ["Offset of field: percpu_reader_series::fields"]
-        [::core::mem::offset_of!(percpu_reader_series, fields) - 48usize];
-    ["Offset of field: percpu_reader_series::labels"]
-        [::core::mem::offset_of!(percpu_reader_series, labels) - 56usize];
-    ["Offset of field: percpu_reader_series::n"]
-        [::core::mem::offset_of!(percpu_reader_series, n) - 60usize];
-    ["Offset of field: percpu_reader_series::kind"]
-        [::core::mem::offset_of!(percpu_reader_series, kind) - 64usize];
-    ["Offset of field: percpu_reader_series::flags"]
-        [::core::mem::offset_of!(percpu_reader_series, flags) - 68usize];
-    ["Offset of field: percpu_reader_series::cap"]
-        [::core::mem::offset_of!(percpu_reader_series, cap) - 72usize];
-    ["Offset of field: percpu_reader_series::removed"]
-        [::core::mem::offset_of!(percpu_reader_series, removed) - 76usize];
-    ["Offset of field: percpu_reader_series::since"]
-        [::core::mem::offset_of!(percpu_reader_series, since) - 80usize];
-    ["Offset of field: percpu_reader_series::overflows"]
-        [::core::mem::offset_of!(percpu_reader_series, overflows) - 88usize];
-    ["Offset of field: percpu_reader_series::invalid"]
-        [::core::mem::offset_of!(percpu_reader_series, invalid) - 96usize];
+    [
+        "Size of percpu_reader_series",
+    ][::core::mem::size_of::<percpu_reader_series>() - 104usize];
+    [
+        "Alignment of percpu_reader_series",
+    ][::core::mem::align_of::<percpu_reader_series>() - 8usize];
+    [
+        "Offset of field: percpu_reader_series::name",
+    ][::core::mem::offset_of!(percpu_reader_series, name) - 0usize];
+    [
+        "Offset of field: percpu_reader_series::help",
+    ][::core::mem::offset_of!(percpu_reader_series, help) - 8usize];
+    [
+        "Offset of field: percpu_reader_series::unit",
+    ][::core::mem::offset_of!(percpu_reader_series, unit) - 16usize];
+    [
+        "Offset of field: percpu_reader_series::label_names",
+    ][::core::mem::offset_of!(percpu_reader_series, label_names) - 24usize];
+    [
+        "Offset of field: percpu_reader_series::label_values",
+    ][::core::mem::offset_of!(percpu_reader_series, label_values) - 32usize];
+    [
+        "Offset of field: percpu_reader_series::field",
+    ][::core::mem::offset_of!(percpu_reader_series, field) - 40usize];
+    [
+        "Offset of field: percpu_reader_series::fields",
+    ][::core::mem::offset_of!(percpu_reader_series, fields) - 48usize];
+    [
+        "Offset of field: percpu_reader_series::labels",
+    ][::core::mem::offset_of!(percpu_reader_series, labels) - 56usize];
+    [
+        "Offset of field: percpu_reader_series::n",
+    ][::core::mem::offset_of!(percpu_reader_series, n) - 60usize];
+    [
+        "Offset of field: percpu_reader_series::kind",
+    ][::core::mem::offset_of!(percpu_reader_series, kind) - 64usize];
+    [
+        "Offset of field: percpu_reader_series::flags",
+    ][::core::mem::offset_of!(percpu_reader_series, flags) - 68usize];
+    [
+        "Offset of field: percpu_reader_series::cap",
+    ][::core::mem::offset_of!(percpu_reader_series, cap) - 72usize];
+    [
+        "Offset of field: percpu_reader_series::removed",
+    ][::core::mem::offset_of!(percpu_reader_series, removed) - 76usize];
+    [
+        "Offset of field: percpu_reader_series::since",
+    ][::core::mem::offset_of!(percpu_reader_series, since) - 80usize];
+    [
+        "Offset of field: percpu_reader_series::overflows",
+    ][::core::mem::offset_of!(percpu_reader_series, overflows) - 88usize];
+    [
+        "Offset of field: percpu_reader_series::invalid",
+    ][::core::mem::offset_of!(percpu_reader_series, invalid) - 96usize];
 };
 impl Default for percpu_reader_series {
     fn default() -> Self {
@@ -3613,8 +4121,11 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_reader_when(r: *const percpu_reader, i: usize, ret: *mut u64)
-        -> core::ffi::c_int;
+    pub fn percpu_reader_when(
+        r: *const percpu_reader,
+        i: usize,
+        ret: *mut u64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_reader_histogram(
@@ -3696,26 +4207,39 @@ pub struct percpu_stats_group {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_stats_group"][::core::mem::size_of::<percpu_stats_group>() - 104usize];
-    ["Alignment of percpu_stats_group"][::core::mem::align_of::<percpu_stats_group>() - 8usize];
-    ["Offset of field: percpu_stats_group::block"]
-        [::core::mem::offset_of!(percpu_stats_group, block) - 0usize];
-    ["Offset of field: percpu_stats_group::record"]
-        [::core::mem::offset_of!(percpu_stats_group, record) - 40usize];
-    ["Offset of field: percpu_stats_group::bank"]
-        [::core::mem::offset_of!(percpu_stats_group, bank) - 48usize];
-    ["Offset of field: percpu_stats_group::banks"]
-        [::core::mem::offset_of!(percpu_stats_group, banks) - 56usize];
-    ["Offset of field: percpu_stats_group::head"]
-        [::core::mem::offset_of!(percpu_stats_group, head) - 64usize];
-    ["Offset of field: percpu_stats_group::words"]
-        [::core::mem::offset_of!(percpu_stats_group, words) - 72usize];
-    ["Offset of field: percpu_stats_group::n"]
-        [::core::mem::offset_of!(percpu_stats_group, n) - 80usize];
-    ["Offset of field: percpu_stats_group::totals"]
-        [::core::mem::offset_of!(percpu_stats_group, totals) - 88usize];
-    ["Offset of field: percpu_stats_group::vector"]
-        [::core::mem::offset_of!(percpu_stats_group, vector) - 96usize];
+    [
+        "Size of percpu_stats_group",
+    ][::core::mem::size_of::<percpu_stats_group>() - 104usize];
+    [
+        "Alignment of percpu_stats_group",
+    ][::core::mem::align_of::<percpu_stats_group>() - 8usize];
+    [
+        "Offset of field: percpu_stats_group::block",
+    ][::core::mem::offset_of!(percpu_stats_group, block) - 0usize];
+    [
+        "Offset of field: percpu_stats_group::record",
+    ][::core::mem::offset_of!(percpu_stats_group, record) - 40usize];
+    [
+        "Offset of field: percpu_stats_group::bank",
+    ][::core::mem::offset_of!(percpu_stats_group, bank) - 48usize];
+    [
+        "Offset of field: percpu_stats_group::banks",
+    ][::core::mem::offset_of!(percpu_stats_group, banks) - 56usize];
+    [
+        "Offset of field: percpu_stats_group::head",
+    ][::core::mem::offset_of!(percpu_stats_group, head) - 64usize];
+    [
+        "Offset of field: percpu_stats_group::words",
+    ][::core::mem::offset_of!(percpu_stats_group, words) - 72usize];
+    [
+        "Offset of field: percpu_stats_group::n",
+    ][::core::mem::offset_of!(percpu_stats_group, n) - 80usize];
+    [
+        "Offset of field: percpu_stats_group::totals",
+    ][::core::mem::offset_of!(percpu_stats_group, totals) - 88usize];
+    [
+        "Offset of field: percpu_stats_group::vector",
+    ][::core::mem::offset_of!(percpu_stats_group, vector) - 96usize];
 };
 impl Default for percpu_stats_group {
     fn default() -> Self {
@@ -3859,37 +4383,54 @@ pub struct percpu_status {
 const _: () = {
     ["Size of percpu_status"][::core::mem::size_of::<percpu_status>() - 120usize];
     ["Alignment of percpu_status"][::core::mem::align_of::<percpu_status>() - 8usize];
-    ["Offset of field: percpu_status::tier"][::core::mem::offset_of!(percpu_status, tier) - 0usize];
-    ["Offset of field: percpu_status::registrar"]
-        [::core::mem::offset_of!(percpu_status, registrar) - 4usize];
-    ["Offset of field: percpu_status::reason"]
-        [::core::mem::offset_of!(percpu_status, reason) - 8usize];
-    ["Offset of field: percpu_status::rseq_size"]
-        [::core::mem::offset_of!(percpu_status, rseq_size) - 16usize];
-    ["Offset of field: percpu_status::feature_size"]
-        [::core::mem::offset_of!(percpu_status, feature_size) - 20usize];
-    ["Offset of field: percpu_status::align"]
-        [::core::mem::offset_of!(percpu_status, align) - 24usize];
-    ["Offset of field: percpu_status::selftest"]
-        [::core::mem::offset_of!(percpu_status, selftest) - 28usize];
-    ["Offset of field: percpu_status::possible_cpus"]
-        [::core::mem::offset_of!(percpu_status, possible_cpus) - 32usize];
-    ["Offset of field: percpu_status::lanes"]
-        [::core::mem::offset_of!(percpu_status, lanes) - 36usize];
-    ["Offset of field: percpu_status::membarrier_cmds"]
-        [::core::mem::offset_of!(percpu_status, membarrier_cmds) - 40usize];
-    ["Offset of field: percpu_status::commit_words"]
-        [::core::mem::offset_of!(percpu_status, commit_words) - 44usize];
-    ["Offset of field: percpu_status::fence"]
-        [::core::mem::offset_of!(percpu_status, fence) - 48usize];
-    ["Offset of field: percpu_status::cpu_without_lane"]
-        [::core::mem::offset_of!(percpu_status, cpu_without_lane) - 49usize];
-    ["Offset of field: percpu_status::has_mm_cid"]
-        [::core::mem::offset_of!(percpu_status, has_mm_cid) - 50usize];
-    ["Offset of field: percpu_status::robust"]
-        [::core::mem::offset_of!(percpu_status, robust) - 51usize];
-    ["Offset of field: percpu_status::kernel"]
-        [::core::mem::offset_of!(percpu_status, kernel) - 52usize];
+    [
+        "Offset of field: percpu_status::tier",
+    ][::core::mem::offset_of!(percpu_status, tier) - 0usize];
+    [
+        "Offset of field: percpu_status::registrar",
+    ][::core::mem::offset_of!(percpu_status, registrar) - 4usize];
+    [
+        "Offset of field: percpu_status::reason",
+    ][::core::mem::offset_of!(percpu_status, reason) - 8usize];
+    [
+        "Offset of field: percpu_status::rseq_size",
+    ][::core::mem::offset_of!(percpu_status, rseq_size) - 16usize];
+    [
+        "Offset of field: percpu_status::feature_size",
+    ][::core::mem::offset_of!(percpu_status, feature_size) - 20usize];
+    [
+        "Offset of field: percpu_status::align",
+    ][::core::mem::offset_of!(percpu_status, align) - 24usize];
+    [
+        "Offset of field: percpu_status::selftest",
+    ][::core::mem::offset_of!(percpu_status, selftest) - 28usize];
+    [
+        "Offset of field: percpu_status::possible_cpus",
+    ][::core::mem::offset_of!(percpu_status, possible_cpus) - 32usize];
+    [
+        "Offset of field: percpu_status::lanes",
+    ][::core::mem::offset_of!(percpu_status, lanes) - 36usize];
+    [
+        "Offset of field: percpu_status::membarrier_cmds",
+    ][::core::mem::offset_of!(percpu_status, membarrier_cmds) - 40usize];
+    [
+        "Offset of field: percpu_status::commit_words",
+    ][::core::mem::offset_of!(percpu_status, commit_words) - 44usize];
+    [
+        "Offset of field: percpu_status::fence",
+    ][::core::mem::offset_of!(percpu_status, fence) - 48usize];
+    [
+        "Offset of field: percpu_status::cpu_without_lane",
+    ][::core::mem::offset_of!(percpu_status, cpu_without_lane) - 49usize];
+    [
+        "Offset of field: percpu_status::has_mm_cid",
+    ][::core::mem::offset_of!(percpu_status, has_mm_cid) - 50usize];
+    [
+        "Offset of field: percpu_status::robust",
+    ][::core::mem::offset_of!(percpu_status, robust) - 51usize];
+    [
+        "Offset of field: percpu_status::kernel",
+    ][::core::mem::offset_of!(percpu_status, kernel) - 52usize];
 };
 impl Default for percpu_status {
     fn default() -> Self {
@@ -3924,7 +4465,9 @@ pub struct percpu_ref {
 const _: () = {
     ["Size of percpu_ref"][::core::mem::size_of::<percpu_ref>() - 8usize];
     ["Alignment of percpu_ref"][::core::mem::align_of::<percpu_ref>() - 8usize];
-    ["Offset of field: percpu_ref::cells"][::core::mem::offset_of!(percpu_ref, cells) - 0usize];
+    [
+        "Offset of field: percpu_ref::cells",
+    ][::core::mem::offset_of!(percpu_ref, cells) - 0usize];
 };
 pub type percpu_ref_fn = ::core::option::Option<
     unsafe extern "C" fn(ref_: *mut percpu_ref, arg: *mut core::ffi::c_void),
@@ -3990,13 +4533,24 @@ pub struct percpu_ring {
 const _: () = {
     ["Size of percpu_ring"][::core::mem::size_of::<percpu_ring>() - 80usize];
     ["Alignment of percpu_ring"][::core::mem::align_of::<percpu_ring>() - 8usize];
-    ["Offset of field: percpu_ring::block"][::core::mem::offset_of!(percpu_ring, block) - 0usize];
-    ["Offset of field: percpu_ring::mask"][::core::mem::offset_of!(percpu_ring, mask) - 40usize];
-    ["Offset of field: percpu_ring::keep"][::core::mem::offset_of!(percpu_ring, keep) - 48usize];
-    ["Offset of field: percpu_ring::longest"]
-        [::core::mem::offset_of!(percpu_ring, longest) - 56usize];
-    ["Offset of field: percpu_ring::next"][::core::mem::offset_of!(percpu_ring, next) - 64usize];
-    ["Offset of field: percpu_ring::debug"][::core::mem::offset_of!(percpu_ring, debug) - 72usize];
+    [
+        "Offset of field: percpu_ring::block",
+    ][::core::mem::offset_of!(percpu_ring, block) - 0usize];
+    [
+        "Offset of field: percpu_ring::mask",
+    ][::core::mem::offset_of!(percpu_ring, mask) - 40usize];
+    [
+        "Offset of field: percpu_ring::keep",
+    ][::core::mem::offset_of!(percpu_ring, keep) - 48usize];
+    [
+        "Offset of field: percpu_ring::longest",
+    ][::core::mem::offset_of!(percpu_ring, longest) - 56usize];
+    [
+        "Offset of field: percpu_ring::next",
+    ][::core::mem::offset_of!(percpu_ring, next) - 64usize];
+    [
+        "Offset of field: percpu_ring::debug",
+    ][::core::mem::offset_of!(percpu_ring, debug) - 72usize];
 };
 impl Default for percpu_ring {
     fn default() -> Self {
@@ -4073,22 +4627,33 @@ pub struct percpu_ring_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_ring_record"][::core::mem::size_of::<percpu_ring_record>() - 48usize];
-    ["Alignment of percpu_ring_record"][::core::mem::align_of::<percpu_ring_record>() - 8usize];
-    ["Offset of field: percpu_ring_record::cpu"]
-        [::core::mem::offset_of!(percpu_ring_record, cpu) - 0usize];
-    ["Offset of field: percpu_ring_record::locked"]
-        [::core::mem::offset_of!(percpu_ring_record, locked) - 4usize];
-    ["Offset of field: percpu_ring_record::number"]
-        [::core::mem::offset_of!(percpu_ring_record, number) - 8usize];
-    ["Offset of field: percpu_ring_record::time"]
-        [::core::mem::offset_of!(percpu_ring_record, time) - 16usize];
-    ["Offset of field: percpu_ring_record::lost"]
-        [::core::mem::offset_of!(percpu_ring_record, lost) - 24usize];
-    ["Offset of field: percpu_ring_record::size"]
-        [::core::mem::offset_of!(percpu_ring_record, size) - 32usize];
-    ["Offset of field: percpu_ring_record::data"]
-        [::core::mem::offset_of!(percpu_ring_record, data) - 40usize];
+    [
+        "Size of percpu_ring_record",
+    ][::core::mem::size_of::<percpu_ring_record>() - 48usize];
+    [
+        "Alignment of percpu_ring_record",
+    ][::core::mem::align_of::<percpu_ring_record>() - 8usize];
+    [
+        "Offset of field: percpu_ring_record::cpu",
+    ][::core::mem::offset_of!(percpu_ring_record, cpu) - 0usize];
+    [
+        "Offset of field: percpu_ring_record::locked",
+    ][::core::mem::offset_of!(percpu_ring_record, locked) - 4usize];
+    [
+        "Offset of field: percpu_ring_record::number",
+    ][::core::mem::offset_of!(percpu_ring_record, number) - 8usize];
+    [
+        "Offset of field: percpu_ring_record::time",
+    ][::core::mem::offset_of!(percpu_ring_record, time) - 16usize];
+    [
+        "Offset of field: percpu_ring_record::lost",
+    ][::core::mem::offset_of!(percpu_ring_record, lost) - 24usize];
+    [
+        "Offset of field: percpu_ring_record::size",
+    ][::core::mem::offset_of!(percpu_ring_record, size) - 32usize];
+    [
+        "Offset of field: percpu_ring_record::data",
+    ][::core::mem::offset_of!(percpu_ring_record, data) - 40usize];
 };
 impl Default for percpu_ring_record {
     fn default() -> Self {
@@ -4130,7 +4695,9 @@ pub struct percpu_rwlock {
 const _: () = {
     ["Size of percpu_rwlock"][::core::mem::size_of::<percpu_rwlock>() - 72usize];
     ["Alignment of percpu_rwlock"][::core::mem::align_of::<percpu_rwlock>() - 8usize];
-    ["Offset of field: percpu_rwlock::in_"][::core::mem::offset_of!(percpu_rwlock, in_) - 0usize];
+    [
+        "Offset of field: percpu_rwlock::in_",
+    ][::core::mem::offset_of!(percpu_rwlock, in_) - 0usize];
 };
 impl Default for percpu_rwlock {
     fn default() -> Self {
@@ -4180,7 +4747,10 @@ unsafe extern "C" {
     pub fn percpu_rwlock_destroy(l: *mut percpu_rwlock) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_rwlock_read_lock_slow(l: *mut percpu_rwlock, ns: u64) -> core::ffi::c_int;
+    pub fn percpu_rwlock_read_lock_slow(
+        l: *mut percpu_rwlock,
+        ns: u64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_rwlock_read_trylock_slow(l: *mut percpu_rwlock) -> core::ffi::c_int;
@@ -4195,7 +4765,10 @@ unsafe extern "C" {
     pub fn percpu_rwlock_write_trylock(l: *mut percpu_rwlock) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_rwlock_write_timedlock(l: *mut percpu_rwlock, ns: u64) -> core::ffi::c_int;
+    pub fn percpu_rwlock_write_timedlock(
+        l: *mut percpu_rwlock,
+        ns: u64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_rwlock_write_unlock(l: *mut percpu_rwlock) -> core::ffi::c_int;
@@ -4221,20 +4794,30 @@ pub struct percpu_rwlock_holder {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_rwlock_holder"][::core::mem::size_of::<percpu_rwlock_holder>() - 32usize];
-    ["Alignment of percpu_rwlock_holder"][::core::mem::align_of::<percpu_rwlock_holder>() - 8usize];
-    ["Offset of field: percpu_rwlock_holder::id"]
-        [::core::mem::offset_of!(percpu_rwlock_holder, id) - 0usize];
-    ["Offset of field: percpu_rwlock_holder::reading"]
-        [::core::mem::offset_of!(percpu_rwlock_holder, reading) - 8usize];
-    ["Offset of field: percpu_rwlock_holder::pid"]
-        [::core::mem::offset_of!(percpu_rwlock_holder, pid) - 16usize];
-    ["Offset of field: percpu_rwlock_holder::stopped"]
-        [::core::mem::offset_of!(percpu_rwlock_holder, stopped) - 20usize];
-    ["Offset of field: percpu_rwlock_holder::writing"]
-        [::core::mem::offset_of!(percpu_rwlock_holder, writing) - 24usize];
-    ["Offset of field: percpu_rwlock_holder::reserved"]
-        [::core::mem::offset_of!(percpu_rwlock_holder, reserved) - 28usize];
+    [
+        "Size of percpu_rwlock_holder",
+    ][::core::mem::size_of::<percpu_rwlock_holder>() - 32usize];
+    [
+        "Alignment of percpu_rwlock_holder",
+    ][::core::mem::align_of::<percpu_rwlock_holder>() - 8usize];
+    [
+        "Offset of field: percpu_rwlock_holder::id",
+    ][::core::mem::offset_of!(percpu_rwlock_holder, id) - 0usize];
+    [
+        "Offset of field: percpu_rwlock_holder::reading",
+    ][::core::mem::offset_of!(percpu_rwlock_holder, reading) - 8usize];
+    [
+        "Offset of field: percpu_rwlock_holder::pid",
+    ][::core::mem::offset_of!(percpu_rwlock_holder, pid) - 16usize];
+    [
+        "Offset of field: percpu_rwlock_holder::stopped",
+    ][::core::mem::offset_of!(percpu_rwlock_holder, stopped) - 20usize];
+    [
+        "Offset of field: percpu_rwlock_holder::writing",
+    ][::core::mem::offset_of!(percpu_rwlock_holder, writing) - 24usize];
+    [
+        "Offset of field: percpu_rwlock_holder::reserved",
+    ][::core::mem::offset_of!(percpu_rwlock_holder, reserved) - 28usize];
 };
 unsafe extern "C" {
     pub fn percpu_rwlock_holders(
@@ -4254,10 +4837,15 @@ pub struct percpu_sfbuf {
 const _: () = {
     ["Size of percpu_sfbuf"][::core::mem::size_of::<percpu_sfbuf>() - 24usize];
     ["Alignment of percpu_sfbuf"][::core::mem::align_of::<percpu_sfbuf>() - 8usize];
-    ["Offset of field: percpu_sfbuf::kva"][::core::mem::offset_of!(percpu_sfbuf, kva) - 0usize];
-    ["Offset of field: percpu_sfbuf::page"][::core::mem::offset_of!(percpu_sfbuf, page) - 8usize];
-    ["Offset of field: percpu_sfbuf::length"]
-        [::core::mem::offset_of!(percpu_sfbuf, length) - 16usize];
+    [
+        "Offset of field: percpu_sfbuf::kva",
+    ][::core::mem::offset_of!(percpu_sfbuf, kva) - 0usize];
+    [
+        "Offset of field: percpu_sfbuf::page",
+    ][::core::mem::offset_of!(percpu_sfbuf, page) - 8usize];
+    [
+        "Offset of field: percpu_sfbuf::length",
+    ][::core::mem::offset_of!(percpu_sfbuf, length) - 16usize];
 };
 impl Default for percpu_sfbuf {
     fn default() -> Self {
@@ -4277,13 +4865,22 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_sfbuf_ref(f: *mut percpu_lwbufs, b: *mut percpu_sfbuf) -> core::ffi::c_int;
+    pub fn percpu_sfbuf_ref(
+        f: *mut percpu_lwbufs,
+        b: *mut percpu_sfbuf,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_sfbuf_free(f: *mut percpu_lwbufs, b: *mut percpu_sfbuf) -> core::ffi::c_int;
+    pub fn percpu_sfbuf_free(
+        f: *mut percpu_lwbufs,
+        b: *mut percpu_sfbuf,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_sfbuf_set_max_excess(f: *mut percpu_lwbufs, n: usize) -> core::ffi::c_int;
+    pub fn percpu_sfbuf_set_max_excess(
+        f: *mut percpu_lwbufs,
+        n: usize,
+    ) -> core::ffi::c_int;
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -4296,18 +4893,27 @@ pub struct percpu_sfbuf_stats {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_sfbuf_stats"][::core::mem::size_of::<percpu_sfbuf_stats>() - 40usize];
-    ["Alignment of percpu_sfbuf_stats"][::core::mem::align_of::<percpu_sfbuf_stats>() - 8usize];
-    ["Offset of field: percpu_sfbuf_stats::used"]
-        [::core::mem::offset_of!(percpu_sfbuf_stats, used) - 0usize];
-    ["Offset of field: percpu_sfbuf_stats::excess"]
-        [::core::mem::offset_of!(percpu_sfbuf_stats, excess) - 8usize];
-    ["Offset of field: percpu_sfbuf_stats::max_excess"]
-        [::core::mem::offset_of!(percpu_sfbuf_stats, max_excess) - 16usize];
-    ["Offset of field: percpu_sfbuf_stats::hits"]
-        [::core::mem::offset_of!(percpu_sfbuf_stats, hits) - 24usize];
-    ["Offset of field: percpu_sfbuf_stats::fills"]
-        [::core::mem::offset_of!(percpu_sfbuf_stats, fills) - 32usize];
+    [
+        "Size of percpu_sfbuf_stats",
+    ][::core::mem::size_of::<percpu_sfbuf_stats>() - 40usize];
+    [
+        "Alignment of percpu_sfbuf_stats",
+    ][::core::mem::align_of::<percpu_sfbuf_stats>() - 8usize];
+    [
+        "Offset of field: percpu_sfbuf_stats::used",
+    ][::core::mem::offset_of!(percpu_sfbuf_stats, used) - 0usize];
+    [
+        "Offset of field: percpu_sfbuf_stats::excess",
+    ][::core::mem::offset_of!(percpu_sfbuf_stats, excess) - 8usize];
+    [
+        "Offset of field: percpu_sfbuf_stats::max_excess",
+    ][::core::mem::offset_of!(percpu_sfbuf_stats, max_excess) - 16usize];
+    [
+        "Offset of field: percpu_sfbuf_stats::hits",
+    ][::core::mem::offset_of!(percpu_sfbuf_stats, hits) - 24usize];
+    [
+        "Offset of field: percpu_sfbuf_stats::fills",
+    ][::core::mem::offset_of!(percpu_sfbuf_stats, fills) - 32usize];
 };
 unsafe extern "C" {
     pub fn percpu_sfbuf_stats(f: *const percpu_lwbufs, ret: *mut percpu_sfbuf_stats);
@@ -4326,14 +4932,24 @@ pub struct percpu_wbuf {
 const _: () = {
     ["Size of percpu_wbuf"][::core::mem::size_of::<percpu_wbuf>() - 48usize];
     ["Alignment of percpu_wbuf"][::core::mem::align_of::<percpu_wbuf>() - 8usize];
-    ["Offset of field: percpu_wbuf::queue"][::core::mem::offset_of!(percpu_wbuf, queue) - 0usize];
-    ["Offset of field: percpu_wbuf::guard"][::core::mem::offset_of!(percpu_wbuf, guard) - 8usize];
-    ["Offset of field: percpu_wbuf::mask"][::core::mem::offset_of!(percpu_wbuf, mask) - 16usize];
-    ["Offset of field: percpu_wbuf::stride"]
-        [::core::mem::offset_of!(percpu_wbuf, stride) - 24usize];
-    ["Offset of field: percpu_wbuf::hints"][::core::mem::offset_of!(percpu_wbuf, hints) - 32usize];
-    ["Offset of field: percpu_wbuf::hints_to_flush"]
-        [::core::mem::offset_of!(percpu_wbuf, hints_to_flush) - 40usize];
+    [
+        "Offset of field: percpu_wbuf::queue",
+    ][::core::mem::offset_of!(percpu_wbuf, queue) - 0usize];
+    [
+        "Offset of field: percpu_wbuf::guard",
+    ][::core::mem::offset_of!(percpu_wbuf, guard) - 8usize];
+    [
+        "Offset of field: percpu_wbuf::mask",
+    ][::core::mem::offset_of!(percpu_wbuf, mask) - 16usize];
+    [
+        "Offset of field: percpu_wbuf::stride",
+    ][::core::mem::offset_of!(percpu_wbuf, stride) - 24usize];
+    [
+        "Offset of field: percpu_wbuf::hints",
+    ][::core::mem::offset_of!(percpu_wbuf, hints) - 32usize];
+    [
+        "Offset of field: percpu_wbuf::hints_to_flush",
+    ][::core::mem::offset_of!(percpu_wbuf, hints_to_flush) - 40usize];
 };
 impl Default for percpu_wbuf {
     fn default() -> Self {
@@ -4353,11 +4969,15 @@ pub struct percpu_wbuf_entry {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_wbuf_entry"][::core::mem::size_of::<percpu_wbuf_entry>() - 16usize];
-    ["Alignment of percpu_wbuf_entry"][::core::mem::align_of::<percpu_wbuf_entry>() - 8usize];
-    ["Offset of field: percpu_wbuf_entry::cell"]
-        [::core::mem::offset_of!(percpu_wbuf_entry, cell) - 0usize];
-    ["Offset of field: percpu_wbuf_entry::n"]
-        [::core::mem::offset_of!(percpu_wbuf_entry, n) - 8usize];
+    [
+        "Alignment of percpu_wbuf_entry",
+    ][::core::mem::align_of::<percpu_wbuf_entry>() - 8usize];
+    [
+        "Offset of field: percpu_wbuf_entry::cell",
+    ][::core::mem::offset_of!(percpu_wbuf_entry, cell) - 0usize];
+    [
+        "Offset of field: percpu_wbuf_entry::n",
+    ][::core::mem::offset_of!(percpu_wbuf_entry, n) - 8usize];
 };
 pub const PERCPU_WBUF_MORE: percpu_wbuf_bits = 1;
 pub const PERCPU_WBUF_U32: percpu_wbuf_bits = 2;
@@ -4372,31 +4992,45 @@ pub struct percpu_wbuf_options {
     pub trylock: ::core::option::Option<
         unsafe extern "C" fn(arg: *mut core::ffi::c_void) -> core::ffi::c_int,
     >,
-    pub unlock: ::core::option::Option<unsafe extern "C" fn(arg: *mut core::ffi::c_void)>,
+    pub unlock: ::core::option::Option<
+        unsafe extern "C" fn(arg: *mut core::ffi::c_void),
+    >,
     pub arg: *mut core::ffi::c_void,
     pub hints_to_flush: usize,
     pub flush_limit: usize,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_wbuf_options"][::core::mem::size_of::<percpu_wbuf_options>() - 64usize];
-    ["Alignment of percpu_wbuf_options"][::core::mem::align_of::<percpu_wbuf_options>() - 8usize];
-    ["Offset of field: percpu_wbuf_options::size"]
-        [::core::mem::offset_of!(percpu_wbuf_options, size) - 0usize];
-    ["Offset of field: percpu_wbuf_options::entries"]
-        [::core::mem::offset_of!(percpu_wbuf_options, entries) - 8usize];
-    ["Offset of field: percpu_wbuf_options::lock"]
-        [::core::mem::offset_of!(percpu_wbuf_options, lock) - 16usize];
-    ["Offset of field: percpu_wbuf_options::trylock"]
-        [::core::mem::offset_of!(percpu_wbuf_options, trylock) - 24usize];
-    ["Offset of field: percpu_wbuf_options::unlock"]
-        [::core::mem::offset_of!(percpu_wbuf_options, unlock) - 32usize];
-    ["Offset of field: percpu_wbuf_options::arg"]
-        [::core::mem::offset_of!(percpu_wbuf_options, arg) - 40usize];
-    ["Offset of field: percpu_wbuf_options::hints_to_flush"]
-        [::core::mem::offset_of!(percpu_wbuf_options, hints_to_flush) - 48usize];
-    ["Offset of field: percpu_wbuf_options::flush_limit"]
-        [::core::mem::offset_of!(percpu_wbuf_options, flush_limit) - 56usize];
+    [
+        "Size of percpu_wbuf_options",
+    ][::core::mem::size_of::<percpu_wbuf_options>() - 64usize];
+    [
+        "Alignment of percpu_wbuf_options",
+    ][::core::mem::align_of::<percpu_wbuf_options>() - 8usize];
+    [
+        "Offset of field: percpu_wbuf_options::size",
+    ][::core::mem::offset_of!(percpu_wbuf_options, size) - 0usize];
+    [
+        "Offset of field: percpu_wbuf_options::entries",
+    ][::core::mem::offset_of!(percpu_wbuf_options, entries) - 8usize];
+    [
+        "Offset of field: percpu_wbuf_options::lock",
+    ][::core::mem::offset_of!(percpu_wbuf_options, lock) - 16usize];
+    [
+        "Offset of field: percpu_wbuf_options::trylock",
+    ][::core::mem::offset_of!(percpu_wbuf_options, trylock) - 24usize];
+    [
+        "Offset of field: percpu_wbuf_options::unlock",
+    ][::core::mem::offset_of!(percpu_wbuf_options, unlock) - 32usize];
+    [
+        "Offset of field: percpu_wbuf_options::arg",
+    ][::core::mem::offset_of!(percpu_wbuf_options, arg) - 40usize];
+    [
+        "Offset of field: percpu_wbuf_options::hints_to_flush",
+    ][::core::mem::offset_of!(percpu_wbuf_options, hints_to_flush) - 48usize];
+    [
+        "Offset of field: percpu_wbuf_options::flush_limit",
+    ][::core::mem::offset_of!(percpu_wbuf_options, flush_limit) - 56usize];
 };
 impl Default for percpu_wbuf_options {
     fn default() -> Self {
@@ -4439,7 +5073,12 @@ unsafe extern "C" {
     pub fn percpu_wbuf_unlock(w: *mut percpu_wbuf);
 }
 unsafe extern "C" {
-    pub fn percpu_wbuf_read(w: *mut percpu_wbuf, cells: *const *mut u64, n: usize, ret: *mut u64);
+    pub fn percpu_wbuf_read(
+        w: *mut percpu_wbuf,
+        cells: *const *mut u64,
+        n: usize,
+        ret: *mut u64,
+    );
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -4452,15 +5091,21 @@ pub struct percpu_wbuf_stats {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_wbuf_stats"][::core::mem::size_of::<percpu_wbuf_stats>() - 32usize];
-    ["Alignment of percpu_wbuf_stats"][::core::mem::align_of::<percpu_wbuf_stats>() - 8usize];
-    ["Offset of field: percpu_wbuf_stats::entries"]
-        [::core::mem::offset_of!(percpu_wbuf_stats, entries) - 0usize];
-    ["Offset of field: percpu_wbuf_stats::pending"]
-        [::core::mem::offset_of!(percpu_wbuf_stats, pending) - 8usize];
-    ["Offset of field: percpu_wbuf_stats::flushes"]
-        [::core::mem::offset_of!(percpu_wbuf_stats, flushes) - 16usize];
-    ["Offset of field: percpu_wbuf_stats::overflows"]
-        [::core::mem::offset_of!(percpu_wbuf_stats, overflows) - 24usize];
+    [
+        "Alignment of percpu_wbuf_stats",
+    ][::core::mem::align_of::<percpu_wbuf_stats>() - 8usize];
+    [
+        "Offset of field: percpu_wbuf_stats::entries",
+    ][::core::mem::offset_of!(percpu_wbuf_stats, entries) - 0usize];
+    [
+        "Offset of field: percpu_wbuf_stats::pending",
+    ][::core::mem::offset_of!(percpu_wbuf_stats, pending) - 8usize];
+    [
+        "Offset of field: percpu_wbuf_stats::flushes",
+    ][::core::mem::offset_of!(percpu_wbuf_stats, flushes) - 16usize];
+    [
+        "Offset of field: percpu_wbuf_stats::overflows",
+    ][::core::mem::offset_of!(percpu_wbuf_stats, overflows) - 24usize];
 };
 unsafe extern "C" {
     pub fn percpu_wbuf_stats(w: *const percpu_wbuf, ret: *mut percpu_wbuf_stats);
@@ -4475,16 +5120,24 @@ pub struct percpu_fence_report {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_fence_report"][::core::mem::size_of::<percpu_fence_report>() - 1040usize];
-    ["Alignment of percpu_fence_report"][::core::mem::align_of::<percpu_fence_report>() - 8usize];
-    ["Offset of field: percpu_fence_report::fenced"]
-        [::core::mem::offset_of!(percpu_fence_report, fenced) - 0usize];
-    ["Offset of field: percpu_fence_report::unfenced"]
-        [::core::mem::offset_of!(percpu_fence_report, unfenced) - 4usize];
-    ["Offset of field: percpu_fence_report::first_unfenced"]
-        [::core::mem::offset_of!(percpu_fence_report, first_unfenced) - 8usize];
-    ["Offset of field: percpu_fence_report::unfenced_cpus"]
-        [::core::mem::offset_of!(percpu_fence_report, unfenced_cpus) - 16usize];
+    [
+        "Size of percpu_fence_report",
+    ][::core::mem::size_of::<percpu_fence_report>() - 1040usize];
+    [
+        "Alignment of percpu_fence_report",
+    ][::core::mem::align_of::<percpu_fence_report>() - 8usize];
+    [
+        "Offset of field: percpu_fence_report::fenced",
+    ][::core::mem::offset_of!(percpu_fence_report, fenced) - 0usize];
+    [
+        "Offset of field: percpu_fence_report::unfenced",
+    ][::core::mem::offset_of!(percpu_fence_report, unfenced) - 4usize];
+    [
+        "Offset of field: percpu_fence_report::first_unfenced",
+    ][::core::mem::offset_of!(percpu_fence_report, first_unfenced) - 8usize];
+    [
+        "Offset of field: percpu_fence_report::unfenced_cpus",
+    ][::core::mem::offset_of!(percpu_fence_report, unfenced_cpus) - 16usize];
 };
 impl Default for percpu_fence_report {
     fn default() -> Self {
@@ -4531,26 +5184,39 @@ pub struct percpu_zone_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of percpu_zone_options"][::core::mem::size_of::<percpu_zone_options>() - 64usize];
-    ["Alignment of percpu_zone_options"][::core::mem::align_of::<percpu_zone_options>() - 8usize];
-    ["Offset of field: percpu_zone_options::size"]
-        [::core::mem::offset_of!(percpu_zone_options, size) - 0usize];
-    ["Offset of field: percpu_zone_options::align"]
-        [::core::mem::offset_of!(percpu_zone_options, align) - 8usize];
-    ["Offset of field: percpu_zone_options::limit"]
-        [::core::mem::offset_of!(percpu_zone_options, limit) - 16usize];
-    ["Offset of field: percpu_zone_options::region"]
-        [::core::mem::offset_of!(percpu_zone_options, region) - 24usize];
-    ["Offset of field: percpu_zone_options::ctor"]
-        [::core::mem::offset_of!(percpu_zone_options, ctor) - 32usize];
-    ["Offset of field: percpu_zone_options::dtor"]
-        [::core::mem::offset_of!(percpu_zone_options, dtor) - 40usize];
-    ["Offset of field: percpu_zone_options::arg"]
-        [::core::mem::offset_of!(percpu_zone_options, arg) - 48usize];
-    ["Offset of field: percpu_zone_options::flags"]
-        [::core::mem::offset_of!(percpu_zone_options, flags) - 56usize];
-    ["Offset of field: percpu_zone_options::reserved"]
-        [::core::mem::offset_of!(percpu_zone_options, reserved) - 60usize];
+    [
+        "Size of percpu_zone_options",
+    ][::core::mem::size_of::<percpu_zone_options>() - 64usize];
+    [
+        "Alignment of percpu_zone_options",
+    ][::core::mem::align_of::<percpu_zone_options>() - 8usize];
+    [
+        "Offset of field: percpu_zone_options::size",
+    ][::core::mem::offset_of!(percpu_zone_options, size) - 0usize];
+    [
+        "Offset of field: percpu_zone_options::align",
+    ][::core::mem::offset_of!(percpu_zone_options, align) - 8usize];
+    [
+        "Offset of field: percpu_zone_options::limit",
+    ][::core::mem::offset_of!(percpu_zone_options, limit) - 16usize];
+    [
+        "Offset of field: percpu_zone_options::region",
+    ][::core::mem::offset_of!(percpu_zone_options, region) - 24usize];
+    [
+        "Offset of field: percpu_zone_options::ctor",
+    ][::core::mem::offset_of!(percpu_zone_options, ctor) - 32usize];
+    [
+        "Offset of field: percpu_zone_options::dtor",
+    ][::core::mem::offset_of!(percpu_zone_options, dtor) - 40usize];
+    [
+        "Offset of field: percpu_zone_options::arg",
+    ][::core::mem::offset_of!(percpu_zone_options, arg) - 48usize];
+    [
+        "Offset of field: percpu_zone_options::flags",
+    ][::core::mem::offset_of!(percpu_zone_options, flags) - 56usize];
+    [
+        "Offset of field: percpu_zone_options::reserved",
+    ][::core::mem::offset_of!(percpu_zone_options, reserved) - 60usize];
 };
 impl Default for percpu_zone_options {
     fn default() -> Self {
@@ -4580,7 +5246,10 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_zone_free(z: *mut percpu_zone, item: *mut core::ffi::c_void) -> core::ffi::c_int;
+    pub fn percpu_zone_free(
+        z: *mut percpu_zone,
+        item: *mut core::ffi::c_void,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_zone_cpus(z: *const percpu_zone) -> core::ffi::c_uint;
@@ -4624,23 +5293,33 @@ pub struct percpu_zone_stats {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_zone_stats"][::core::mem::size_of::<percpu_zone_stats>() - 88usize];
-    ["Alignment of percpu_zone_stats"][::core::mem::align_of::<percpu_zone_stats>() - 8usize];
-    ["Offset of field: percpu_zone_stats::name"]
-        [::core::mem::offset_of!(percpu_zone_stats, name) - 0usize];
-    ["Offset of field: percpu_zone_stats::size"]
-        [::core::mem::offset_of!(percpu_zone_stats, size) - 32usize];
-    ["Offset of field: percpu_zone_stats::limit"]
-        [::core::mem::offset_of!(percpu_zone_stats, limit) - 40usize];
-    ["Offset of field: percpu_zone_stats::used"]
-        [::core::mem::offset_of!(percpu_zone_stats, used) - 48usize];
-    ["Offset of field: percpu_zone_stats::cached"]
-        [::core::mem::offset_of!(percpu_zone_stats, cached) - 56usize];
-    ["Offset of field: percpu_zone_stats::requests"]
-        [::core::mem::offset_of!(percpu_zone_stats, requests) - 64usize];
-    ["Offset of field: percpu_zone_stats::failures"]
-        [::core::mem::offset_of!(percpu_zone_stats, failures) - 72usize];
-    ["Offset of field: percpu_zone_stats::waits"]
-        [::core::mem::offset_of!(percpu_zone_stats, waits) - 80usize];
+    [
+        "Alignment of percpu_zone_stats",
+    ][::core::mem::align_of::<percpu_zone_stats>() - 8usize];
+    [
+        "Offset of field: percpu_zone_stats::name",
+    ][::core::mem::offset_of!(percpu_zone_stats, name) - 0usize];
+    [
+        "Offset of field: percpu_zone_stats::size",
+    ][::core::mem::offset_of!(percpu_zone_stats, size) - 32usize];
+    [
+        "Offset of field: percpu_zone_stats::limit",
+    ][::core::mem::offset_of!(percpu_zone_stats, limit) - 40usize];
+    [
+        "Offset of field: percpu_zone_stats::used",
+    ][::core::mem::offset_of!(percpu_zone_stats, used) - 48usize];
+    [
+        "Offset of field: percpu_zone_stats::cached",
+    ][::core::mem::offset_of!(percpu_zone_stats, cached) - 56usize];
+    [
+        "Offset of field: percpu_zone_stats::requests",
+    ][::core::mem::offset_of!(percpu_zone_stats, requests) - 64usize];
+    [
+        "Offset of field: percpu_zone_stats::failures",
+    ][::core::mem::offset_of!(percpu_zone_stats, failures) - 72usize];
+    [
+        "Offset of field: percpu_zone_stats::waits",
+    ][::core::mem::offset_of!(percpu_zone_stats, waits) - 80usize];
 };
 unsafe extern "C" {
     pub fn percpu_zone_stats(z: *const percpu_zone, ret: *mut percpu_zone_stats);
@@ -4673,7 +5352,11 @@ unsafe extern "C" {
     pub fn percpu_counter_dec_call(c: *mut percpu_counter);
 }
 unsafe extern "C" {
-    pub fn percpu_counter_array_add_call(a: *const percpu_counter_array, i: usize, n: i64);
+    pub fn percpu_counter_array_add_call(
+        a: *const percpu_counter_array,
+        i: usize,
+        n: i64,
+    );
 }
 unsafe extern "C" {
     pub fn percpu_counter_array_add_n_call(
@@ -4821,7 +5504,10 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_objcache_put_call(oc: *mut percpu_objcache, obj: *mut core::ffi::c_void);
+    pub fn percpu_objcache_put_call(
+        oc: *mut percpu_objcache,
+        obj: *mut core::ffi::c_void,
+    );
 }
 unsafe extern "C" {
     pub fn percpu_local_take_call(
@@ -4840,17 +5526,29 @@ unsafe extern "C" {
     pub fn percpu_histogram_record_ticks_call(h: *const percpu_histogram, ticks: u64);
 }
 unsafe extern "C" {
-    pub fn percpu_histogram_record_ticks_at_call(h: *const percpu_histogram, i: usize, ticks: u64);
+    pub fn percpu_histogram_record_ticks_at_call(
+        h: *const percpu_histogram,
+        i: usize,
+        ticks: u64,
+    );
 }
 unsafe extern "C" {
-    pub fn percpu_owned_gauge_add_call(g: *mut percpu_owned_gauge, n: i64) -> core::ffi::c_int;
+    pub fn percpu_owned_gauge_add_call(
+        g: *mut percpu_owned_gauge,
+        n: i64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_extrema_observe_call(x: *const percpu_extrema, v: i64) -> core::ffi::c_int;
+    pub fn percpu_extrema_observe_call(
+        x: *const percpu_extrema,
+        v: i64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_extrema_observe_double_call(x: *const percpu_extrema, v: f64)
-        -> core::ffi::c_int;
+    pub fn percpu_extrema_observe_double_call(
+        x: *const percpu_extrema,
+        v: f64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_ref_get_call(ref_: *mut percpu_ref) -> core::ffi::c_int;
@@ -4889,7 +5587,10 @@ unsafe extern "C" {
     pub fn percpu_rwlock_read_lock_call(l: *mut percpu_rwlock) -> core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn percpu_rwlock_read_timedlock_call(l: *mut percpu_rwlock, ns: u64) -> core::ffi::c_int;
+    pub fn percpu_rwlock_read_timedlock_call(
+        l: *mut percpu_rwlock,
+        ns: u64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_rwlock_read_trylock_call(l: *mut percpu_rwlock) -> core::ffi::c_int;
@@ -4923,7 +5624,11 @@ unsafe extern "C" {
     pub fn percpu_sfbuf_length_call(b: *const percpu_sfbuf) -> usize;
 }
 unsafe extern "C" {
-    pub fn percpu_wbuf_add_call(w: *mut percpu_wbuf, cell: *mut u64, n: u64) -> core::ffi::c_int;
+    pub fn percpu_wbuf_add_call(
+        w: *mut percpu_wbuf,
+        cell: *mut u64,
+        n: u64,
+    ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_wbuf_add_n_call(
@@ -4959,7 +5664,11 @@ unsafe extern "C" {
     pub fn percpu_wbuf_hint_flush_call(w: *mut percpu_wbuf);
 }
 unsafe extern "C" {
-    pub fn percpu_variable_add_call(image: *mut percpu_image, variable: *mut u64, n: i64);
+    pub fn percpu_variable_add_call(
+        image: *mut percpu_image,
+        variable: *mut u64,
+        n: i64,
+    );
 }
 unsafe extern "C" {
     pub fn percpu_zone_get_call(
@@ -5039,14 +5748,21 @@ pub struct percpu_rate_mark {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of percpu_rate_mark"][::core::mem::size_of::<percpu_rate_mark>() - 16usize];
-    ["Alignment of percpu_rate_mark"][::core::mem::align_of::<percpu_rate_mark>() - 8usize];
-    ["Offset of field: percpu_rate_mark::ns"]
-        [::core::mem::offset_of!(percpu_rate_mark, ns) - 0usize];
-    ["Offset of field: percpu_rate_mark::events"]
-        [::core::mem::offset_of!(percpu_rate_mark, events) - 8usize];
+    [
+        "Alignment of percpu_rate_mark",
+    ][::core::mem::align_of::<percpu_rate_mark>() - 8usize];
+    [
+        "Offset of field: percpu_rate_mark::ns",
+    ][::core::mem::offset_of!(percpu_rate_mark, ns) - 0usize];
+    [
+        "Offset of field: percpu_rate_mark::events",
+    ][::core::mem::offset_of!(percpu_rate_mark, events) - 8usize];
 };
 unsafe extern "C" {
-    pub fn percpu_rate_per_second(rate: *const percpu_rate, last: *mut percpu_rate_mark) -> f64;
+    pub fn percpu_rate_per_second(
+        rate: *const percpu_rate,
+        last: *mut percpu_rate_mark,
+    ) -> f64;
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -5057,7 +5773,9 @@ pub struct percpu_timer {
 const _: () = {
     ["Size of percpu_timer"][::core::mem::size_of::<percpu_timer>() - 8usize];
     ["Alignment of percpu_timer"][::core::mem::align_of::<percpu_timer>() - 8usize];
-    ["Offset of field: percpu_timer::start"][::core::mem::offset_of!(percpu_timer, start) - 0usize];
+    [
+        "Offset of field: percpu_timer::start",
+    ][::core::mem::offset_of!(percpu_timer, start) - 0usize];
 };
 unsafe extern "C" {
     pub fn percpu_timer_start() -> percpu_timer;

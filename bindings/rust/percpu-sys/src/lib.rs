@@ -14,6 +14,7 @@
 #[allow(non_camel_case_types, non_upper_case_globals, missing_docs)]
 #[allow(clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
 #[allow(unsafe_op_in_unsafe_fn)] // in the functions that bindgen adds to some types
+#[rustfmt::skip] // it is as bindgen writes it
 mod bindings;
 
 pub use bindings::*;

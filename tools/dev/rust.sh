@@ -1,0 +1,104 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# rust.sh - the crates of bindings/rust: setup, tests, lint. All is built in build/rust.
+
+rust=$build/rust
+crates=bindings/rust
+oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' $crates/Cargo.toml)
+
+new_cargo()
+{
+	have cargo &&
+		[ "$(printf '%s\n' "$oldest_cargo" "$(cargo --version | cut -d ' ' -f 2)" | sort -V |
+			head -n 1)" = "$oldest_cargo" ]
+}
+
+# Debian 12 has a newer one than its "cargo" under another name.
+setup_rust()
+{
+	new_cargo || fetch cargo-web rustc-web
+	new_cargo || fetch cargo rustc
+	new_cargo || echo "setup: not there, what needs it is skipped: cargo $oldest_cargo"
+}
+
+# crate VERB ARGUMENT...: cargo, for the crates, with the library compiled into them.
+crate()
+{
+	"${gently[@]}" cargo "$1" -q --locked --manifest-path $crates/Cargo.toml --target-dir "$rust" \
+		"${@:2}"
+}
+
+# What is built once, in release, and then run in several ways.
+crate_tests()
+{
+	crate test --release -p percpu --features vendored "$@"
+}
+
+# A C program that counts together with those in Rust, with the library of the crate.
+build_peer()
+{
+	local archive
+	crate_tests --no-run || return
+	archive=$(find "$rust/release/build" -path '*/percpu-sys-*/out/libpercpu.a' -printf '%T@ %p\n' |
+		sort -n | tail -n 1 | cut -d ' ' -f 2)
+	cc -std=gnu11 -O2 -Iinclude $crates/percpu/tests/peer.c "$archive" -pthread -o "$rust/peer"
+}
+
+# The same bindings as in the tree, made anew from the headers.
+rust_bindings()
+{
+	crate run -p generate | diff - $crates/percpu-sys/src/bindings.rs
+}
+
+# bindings: writes them.
+bindings()
+{
+	crate run -p generate >"$rust/bindings.rs" &&
+		cp "$rust/bindings.rs" $crates/percpu-sys/src/bindings.rs
+}
+
+# A package has the C sources, to which the tree has symbolic links.
+rust_packages()
+{
+	local package=$rust/package/percpu-sys-0.1.0.crate
+	crate package --no-verify --allow-dirty -p percpu-sys -p percpu &&
+		tar -tzf "$package" | grep '/vendor/src/percpu_all\.c$' >/dev/null &&
+		tar -xzOf "$package" percpu-sys-0.1.0/vendor/src/percpu_all.c | cmp - src/percpu_all.c
+}
+
+# The library as it is for what is loaded late.
+rust_late()
+{
+	local late=(--features 'vendored late')
+	crate build --release -p percpu "${late[@]}" --example plugin &&
+		crate test --release -p percpu "${late[@]}" --lib --test model --test objects \
+			--test threads --test plugin
+}
+
+# Its status is $not_here where there is no cargo.
+test_rust()
+{
+	local tiers=(--lib --test model --test objects --test threads)
+	new_cargo || return "$not_here"
+	mkdir -p "$rust"
+	step 'rust: a program in C beside it' build_peer
+	PERCPU_PEER=$rust/peer step 'rust: tests' crate_tests
+	PERCPU_TIER=cpu step 'rust: tier cpu' crate_tests "${tiers[@]}"
+	PERCPU_TIER=shared step 'rust: tier shared' crate_tests "${tiers[@]}"
+	GLIBC_TUNABLES=glibc.pthread.rseq=0 step 'rust: own registration' crate_tests "${tiers[@]}"
+	step 'rust: object code' tests/objects/rust.py . "$rust/objects"
+	step 'rust: loaded late' rust_late
+	step 'rust: packages' rust_packages
+	step 'rust: bindings' rust_bindings
+}
+
+lint_rustfmt()
+{
+	cargo fmt --check --manifest-path bench/peers/Cargo.toml &&
+		cargo fmt --all --check --manifest-path $crates/Cargo.toml
+}
+
+lint_crates()
+{
+	crate clippy --release --all-targets --features percpu/vendored -- -D warnings
+}
