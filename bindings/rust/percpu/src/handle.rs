@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::error::{check, Error};
-use crate::segment::Opened;
+use crate::segment::Keep;
 
 /// An object of the C library. Public for the types of [`Series`](crate::Series), in a private
 /// module.
@@ -49,7 +49,7 @@ unsafe impl<T: Object> Sync for Private<T> {}
 /// What keeps an object valid: the object itself, or the segment that it is in.
 enum Home<T: Object> {
     Private(#[allow(dead_code)] Arc<Private<T>>),
-    Segment(#[allow(dead_code)] Arc<Opened>),
+    Segment(#[allow(dead_code)] Keep),
 }
 
 impl<T: Object> Clone for Home<T> {
@@ -94,7 +94,7 @@ impl<T: Object> Handle<T> {
     }
 
     /// A handle of an object that the segment keeps.
-    pub(crate) fn of_segment(raw: *mut T, segment: &Arc<Opened>) -> Result<Self, Error> {
+    pub(crate) fn of_segment(raw: *mut T, segment: &Keep) -> Result<Self, Error> {
         Ok(Self {
             raw: non_null(raw)?,
             home: Home::Segment(segment.clone()),

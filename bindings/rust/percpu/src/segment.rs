@@ -32,6 +32,22 @@ unsafe impl Send for Opened {}
 // SAFETY: as above, and by several at the same time.
 unsafe impl Sync for Opened {}
 
+/// What keeps a segment open.
+#[derive(Clone)]
+pub(crate) enum Keep {
+    Counted(Arc<Opened>),
+    Forever(&'static Opened),
+}
+
+impl Keep {
+    pub(crate) fn raw(&self) -> *mut sys::percpu_segment {
+        match self {
+            Self::Counted(opened) => opened.raw(),
+            Self::Forever(opened) => opened.raw(),
+        }
+    }
+}
+
 /// How a segment is opened.
 ///
 /// ```
@@ -120,7 +136,7 @@ impl<'a> SegmentOptions<'a> {
         explained(unsafe {
             sys::percpu_segment_open(name.as_ptr(), self.flags, &options, &mut raw)
         })?;
-        Ok(Segment(Arc::new(Opened(non_null(raw)?))))
+        Ok(Segment(Keep::Counted(Arc::new(Opened(non_null(raw)?)))))
     }
 }
 
@@ -270,7 +286,7 @@ pub(crate) fn array<T>(elements: &[T]) -> *const T {
 /// # Ok::<(), percpu::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Segment(pub(crate) Arc<Opened>);
+pub struct Segment(pub(crate) Keep);
 
 impl Segment {
     /// Open a segment, and create it if there is none: [`SegmentOptions::open`].
@@ -282,6 +298,24 @@ impl Segment {
     /// [`Reader`](crate::Reader).
     pub fn open(name: &str) -> Result<Self, Error> {
         SegmentOptions::new().open(name)
+    }
+
+    /// Keep the segment open until the process ends. Handles that are made of the result have no
+    /// reference count that threads must share to clone and drop them.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("percpu-doc-leak-{}", std::process::id()));
+    /// # let path = path.to_str().unwrap();
+    /// let segment = percpu::Segment::create(path)?.leak();
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), percpu::Error>(())
+    /// ```
+    pub fn leak(self) -> Self {
+        match self.0 {
+            // SAFETY: the count that this handle had is never given back.
+            Keep::Counted(opened) => Self(Keep::Forever(unsafe { &*Arc::into_raw(opened) })),
+            Keep::Forever(_) => self,
+        }
     }
 
     /// Why the segment is private, with [`SegmentOptions::fallback`]: the sentence of the error
@@ -381,3 +415,39 @@ impl Segment {
     }
 }
 debug_as_name!(Segment);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    /// Whether this process has mapped the file: a segment is made without a name, so maps tell it
+    /// by its number alone.
+    fn is_mapped(path: &str) -> bool {
+        let number = std::fs::metadata(path).unwrap().ino().to_string();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines()
+            .any(|l| l.split_whitespace().nth(4) == Some(&number))
+    }
+
+    #[test]
+    fn a_segment_is_closed_with_its_last_handle_unless_it_is_leaked() {
+        let path = std::env::temp_dir().join(format!("percpu-rust-leak-{}", std::process::id()));
+        let path = path.to_str().unwrap();
+        let metric = Metric::new("events_total");
+        let counter = Segment::create(path).unwrap().counter(&metric).unwrap();
+        assert!(is_mapped(path));
+        drop(counter);
+        assert!(!is_mapped(path));
+        let counter = Segment::create(path)
+            .unwrap()
+            .leak()
+            .counter(&metric)
+            .unwrap();
+        drop(counter.clone());
+        counter.inc();
+        drop(counter);
+        assert!(is_mapped(path));
+        std::fs::remove_file(path).unwrap();
+    }
+}
