@@ -105,6 +105,16 @@ build_peers()
 		export PERCPU_BENCH_PEERS=$target/release/libpeers.so
 }
 
+# The rows of bench/rust, likewise, with the library that their program is linked with.
+build_rows()
+{
+	local target=$build/rows
+	! command -v cargo >/dev/null ||
+		! PKG_CONFIG_PATH=$build/release/meson-uninstalled cargo build --release \
+			--manifest-path bench/rust/Cargo.toml --target-dir "$target" ||
+		export PERCPU_BENCH_ROWS=$target/release/librows.so
+}
+
 bench()
 {
 	local wanted=()
@@ -127,6 +137,7 @@ bench()
 		-Dbenchmarks=enabled
 	[ -x "$build/release/bench/$1" ] || die "no benchmark $1 in bench/"
 	[ "$1" != histogram ] || build_peers
+	[ "$1" != rust ] || build_rows
 	[ "$1" != segment ] || has_module prometheus_client || into_venv 'prometheus_client==0.26.0'
 	mkdir -p "$build/bench"
 	exec "$build/release/bench/$1" --json "$build/bench/$1.json" "${@:2}"

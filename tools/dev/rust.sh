@@ -95,6 +95,7 @@ test_rust()
 lint_rustfmt()
 {
 	cargo fmt --check --manifest-path bench/peers/Cargo.toml &&
+		cargo fmt --check --manifest-path bench/rust/Cargo.toml &&
 		cargo fmt --all --check --manifest-path $crates/Cargo.toml
 }
 
