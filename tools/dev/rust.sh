@@ -44,6 +44,32 @@ build_peer()
 	cc -std=gnu11 -O2 -Iinclude $crates/percpu/tests/peer.c "$archive" -pthread -o "$rust/peer"
 }
 
+# The server of examples/prefork, which counts in Rust; and beside that in C, in one segment.
+rust_prefork()
+{
+	local parts=() name prefork=$PWD/examples/prefork
+	crate rustc --release -p percpu --features vendored --example prefork || return
+	for name in answer connection prefork worker; do parts+=("$prefork/$name.c"); done
+	cc -std=gnu11 -O2 -D_GNU_SOURCE "${parts[@]}" "$rust/release/examples/libprefork.a" \
+		-levent_core -lhttp_parser -pthread -ldl -lm -o "$rust/prefork" &&
+		tests/cli/test_prefork.py "$rust/prefork" "$prefork/load.py" "$prefork/latency.py" \
+			"$build/gcc/examples/prefork/prefork" >"$rust/prefork.tap" &&
+		! grep '^not ok' "$rust/prefork.tap"
+}
+
+# Each example that is a program.
+rust_examples()
+{
+	local name
+	for name in counters stats limits ring; do
+		crate run --release -p percpu --features vendored --example "$name" || return
+	done
+	for name in hello families; do
+		crate run --release -p percpu --features vendored --example "$name" || return
+		rm -f "/dev/shm/percpu.${name}_rust"
+	done
+}
+
 # The same bindings as in the tree, made anew from the headers.
 rust_bindings()
 {
@@ -86,6 +112,12 @@ test_rust()
 	PERCPU_TIER=cpu step 'rust: tier cpu' crate_tests "${tiers[@]}"
 	PERCPU_TIER=shared step 'rust: tier shared' crate_tests "${tiers[@]}"
 	GLIBC_TUNABLES=glibc.pthread.rseq=0 step 'rust: own registration' crate_tests "${tiers[@]}"
+	step 'rust: examples' rust_examples
+	if [ -x "$build/gcc/examples/prefork/prefork" ]; then
+		step 'rust: prefork' rust_prefork
+	else
+		record SKIP 'rust: prefork' 'no libevent, or no http-parser'
+	fi
 	step 'rust: object code' tests/objects/rust.py . "$rust/objects"
 	step 'rust: loaded late' rust_late
 	step 'rust: packages' rust_packages

@@ -440,7 +440,7 @@ fn a_picture_has_what_was_counted() {
             let value = s.value();
             let right = match (s.name(), &value) {
                 ("a", Ok(Value::Counter(u64::MAX))) => {
-                    s.labels().eq([("x", "1"), ("y", "ü")]) && s.cpus().unwrap().len() > 0
+                    s.labels().eq([("x", "1"), ("y", "ü")]) && !s.cpus().unwrap().is_empty()
                 }
                 ("b", Ok(Value::FCounter(v))) => *v == 0.5,
                 ("c", Ok(Value::Gauge(-3))) => s.number().unwrap() == -3.0,
