@@ -79,6 +79,9 @@ rust_bindings()
 # bindings: writes them.
 bindings()
 {
+	require "${for_clang[@]}"
+	setup_rust
+	mkdir -p "$rust"
 	crate run -p generate >"$rust/bindings.rs" &&
 		cp "$rust/bindings.rs" $crates/percpu-sys/src/bindings.rs
 }

@@ -23,7 +23,8 @@ use super::{Bank, Cell};
 
 /// What an object file has once, however many sequences it has: a constructor that keeps a shared
 /// object from being unloaded (`src/cpu/stay.c`; in a program it does nothing), and a macro of the
-/// assembler that defines a symbol with a number, for debuggers and profilers.
+/// assembler that defines a symbol with a number, for debuggers and profilers. With link-time
+/// optimization, sequences of C are in the same object: numbers start where theirs do not get.
 macro_rules! once {
     () => {
         ".ifndef percpu_seq_stay
@@ -35,7 +36,9 @@ macro_rules! once {
         .pushsection .init_array, \"awG\", @init_array, percpu_seq_stay, comdat
         .quad percpu_seq_stay
         .popsection
-        .set percpu_seq_number, 0
+        .endif
+        .ifndef percpu_seq_number
+        .set percpu_seq_number, 1000000000
         .macro percpu_seq_symbol what, kind, bytes, number
         percpu_seq_\\what\\().\\number:
         .type percpu_seq_\\what\\().\\number, @\\kind
