@@ -20,6 +20,8 @@ pub struct Row {
     batch: extern "C" fn(),
     /// Returns how many events were counted since the last call.
     total: extern "C" fn() -> u64,
+    /// Whether fewer may be counted than there were.
+    may_lose: bool,
 }
 
 // SAFETY: the names are constants, and the functions may be called by any thread.
@@ -36,6 +38,7 @@ pub(crate) const fn row(
         name: name.as_ptr(),
         batch,
         total,
+        may_lose: false,
     }
 }
 
