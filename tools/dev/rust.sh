@@ -34,6 +34,12 @@ crate_tests()
 	crate test --release -p percpu --features vendored "$@"
 }
 
+# The recorder for the facade metrics.
+facade_tests()
+{
+	crate test --release -p percpu-metrics --features vendored
+}
+
 # A C program that counts together with those in Rust, with the library of the crate.
 build_peer()
 {
@@ -90,7 +96,7 @@ bindings()
 rust_packages()
 {
 	local package=$rust/package/percpu-sys-0.1.0.crate
-	crate package --no-verify --allow-dirty -p percpu-sys -p percpu &&
+	crate package --no-verify --allow-dirty -p percpu-sys -p percpu -p percpu-metrics &&
 		tar -tzf "$package" | grep '/vendor/src/percpu_all\.c$' >/dev/null &&
 		tar -xzOf "$package" percpu-sys-0.1.0/vendor/src/percpu_all.c | cmp - src/percpu_all.c
 }
@@ -121,6 +127,7 @@ test_rust()
 	else
 		record SKIP 'rust: prefork' 'no libevent, or no http-parser'
 	fi
+	step 'rust: metrics' facade_tests
 	step 'rust: object code' tests/objects/rust.py . "$rust/objects"
 	step 'rust: loaded late' rust_late
 	step 'rust: packages' rust_packages
