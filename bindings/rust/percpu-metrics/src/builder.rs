@@ -52,7 +52,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The most series of each family, beside its overflow: 1 to 1000000. The default is 1000. A
-    /// family that is in the file already must have the same cap.
+    /// family that has series in the file keeps its cap.
     pub fn cap(self, cap: usize) -> Self {
         Self { cap, ..self }
     }
@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
     /// The segment stays open until the process ends.
     pub fn build(self) -> Result<Recorder, Error> {
         let segment = self.options.open(self.name)?;
-        Ok(Recorder::new(segment, self.cap, self.presets))
+        Ok(Recorder::new(segment, self.name, self.cap, self.presets))
     }
 
     /// The same, and let all macros of the facade use it.

@@ -4,7 +4,7 @@
 use once_cell::race::OnceBox;
 use percpu::{Counter, Error, FGauge, Family, Histogram, HistogramOptions, Segment};
 
-use crate::names::Entry;
+use crate::names::{Entry, Form};
 
 /// A kind of the facade.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,31 @@ impl Kind {
     }
 }
 
-/// What a name counts in.
-pub(crate) enum Series<T> {
+/// What a name counts in, and the form that it has in the segment.
+pub(crate) struct Series<T> {
+    pub(crate) form: Form,
+    pub(crate) of: Of<T>,
+}
+
+pub(crate) enum Of<T> {
     /// It has no labels.
     One(T),
     Family(Family<T>),
+}
+
+impl<T: Object> Series<T> {
+    pub(crate) fn declare(segment: &Segment, entry: &Entry, form: &Form) -> Result<Self, Error> {
+        let labels: Vec<&str> = form.labels.iter().map(|l| &**l).collect();
+        let of = if labels.is_empty() {
+            Of::One(T::declare(segment, entry, form)?)
+        } else {
+            Of::Family(T::declare_family(segment, entry, form, &labels)?)
+        };
+        Ok(Self {
+            form: form.clone(),
+            of,
+        })
+    }
 }
 
 /// An object of the segment that a kind of the facade counts in.
@@ -38,15 +58,15 @@ pub(crate) trait Object: percpu::Series + Clone + 'static {
     /// Where a name has its series of this kind.
     fn series(entry: &Entry) -> &OnceBox<Series<Self>>;
 
-    fn declare(segment: &Segment, entry: &Entry) -> Result<Self, Error>;
+    fn declare(segment: &Segment, entry: &Entry, form: &Form) -> Result<Self, Error>;
 
     fn declare_family(
         segment: &Segment,
         entry: &Entry,
+        form: &Form,
         labels: &[&str],
-        cap: usize,
     ) -> Result<Family<Self>, Error> {
-        segment.family(&entry.metric(), labels, cap)
+        segment.family(&entry.metric(form), labels, form.cap)
     }
 }
 
@@ -57,8 +77,8 @@ impl Object for Counter {
         &entry.counter
     }
 
-    fn declare(segment: &Segment, entry: &Entry) -> Result<Self, Error> {
-        segment.counter(&entry.metric())
+    fn declare(segment: &Segment, entry: &Entry, form: &Form) -> Result<Self, Error> {
+        segment.counter(&entry.metric(form))
     }
 }
 
@@ -69,8 +89,8 @@ impl Object for FGauge {
         &entry.gauge
     }
 
-    fn declare(segment: &Segment, entry: &Entry) -> Result<Self, Error> {
-        segment.fgauge(&entry.metric())
+    fn declare(segment: &Segment, entry: &Entry, form: &Form) -> Result<Self, Error> {
+        segment.fgauge(&entry.metric(form))
     }
 }
 
@@ -81,17 +101,17 @@ impl Object for Histogram {
         &entry.histogram
     }
 
-    fn declare(segment: &Segment, entry: &Entry) -> Result<Self, Error> {
-        segment.histogram(&entry.metric(), &options(entry))
+    fn declare(segment: &Segment, entry: &Entry, form: &Form) -> Result<Self, Error> {
+        segment.histogram(&entry.metric(form), &options(entry))
     }
 
     fn declare_family(
         segment: &Segment,
         entry: &Entry,
+        form: &Form,
         labels: &[&str],
-        cap: usize,
     ) -> Result<Family<Self>, Error> {
-        segment.histogram_family(&entry.metric(), labels, cap, &options(entry))
+        segment.histogram_family(&entry.metric(form), labels, form.cap, &options(entry))
     }
 }
 

@@ -27,8 +27,7 @@
 //! **Labels.** The first use of a name fixes the names of its labels, or [`Builder::labels`] does.
 //! A later use that lacks one of them has the value "" for it. A label that the name does not have
 //! is dropped, and the event is counted without it. If a label is there twice, the last one holds.
-//! Processes of one segment must agree on the labels of a name; where their first uses differ, name
-//! them by [`Builder::labels`].
+//! If another process has used the name before, its labels, its unit and its cap hold.
 //!
 //! **Kinds.** A name has the kind of its first use. Another kind of the same name counts nothing.
 //!

@@ -35,11 +35,20 @@ struct Description {
     help: Box<str>,
 }
 
+/// What all processes must declare of a name alike.
+#[derive(Clone)]
+pub(crate) struct Form {
+    /// The names of labels, rising.
+    pub(crate) labels: Vec<Box<str>>,
+    pub(crate) unit: Box<str>,
+    /// Of the family, if there are labels.
+    pub(crate) cap: usize,
+}
+
 /// What the first use has fixed.
 pub(crate) struct Shape {
     pub(crate) kind: Kind,
-    /// The names of labels, rising.
-    pub(crate) labels: Box<[Box<str>]>,
+    pub(crate) form: Form,
 }
 
 /// A name.
@@ -80,8 +89,8 @@ impl Entry {
         }
     }
 
-    /// The kind and the labels: those of the first use, which may be this one.
-    pub(crate) fn shape(&self, kind: Kind, key: &Key) -> &Shape {
+    /// The kind and the form: those of the first use, which may be this one.
+    pub(crate) fn shape(&self, kind: Kind, key: &Key, cap: usize) -> &Shape {
         self.shape.get_or_init(|| {
             let mut labels = match &self.preset.labels {
                 Some(labels) => labels.clone(),
@@ -89,24 +98,20 @@ impl Entry {
             };
             labels.sort_unstable();
             labels.dedup();
-            Box::new(Shape {
-                kind,
-                labels: labels.into(),
-            })
+            let unit = self.description.get().map_or("", |d| d.unit).into();
+            let form = Form { labels, unit, cap };
+            Box::new(Shape { kind, form })
         })
     }
 
     /// Its description for the segment.
-    pub(crate) fn metric(&self) -> Metric<'_> {
-        let metric = Metric::new(&self.name);
-        match self.description.get() {
-            Some(d) => metric.unit(d.unit).help(&d.help),
-            None => metric,
-        }
+    pub(crate) fn metric<'a>(&'a self, form: &'a Form) -> Metric<'a> {
+        let help = self.description.get().map_or("", |d| &d.help);
+        Metric::new(&self.name).help(help).unit(&form.unit)
     }
 }
 
-impl Shape {
+impl Form {
     /// Set the values of the labels, which are "" before, to those of a key. Returns the name of a
     /// label that is not there.
     pub(crate) fn values<'k>(&self, key: &'k Key, values: &mut [&'k str]) -> Option<&'k str> {

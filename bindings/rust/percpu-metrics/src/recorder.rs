@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
-use percpu::{Error, Segment};
+use percpu::{Error, Reader, Segment};
 
-use crate::kinds::{Object, Series};
-use crate::names::{Entry, Names, Preset, Shape};
+use crate::kinds::{Object, Of, Series};
+use crate::names::{Entry, Form, Names, Preset, Shape};
 use crate::problems::{Problem, Problems};
 
 /// How many labels a look-up takes without memory.
@@ -28,6 +28,8 @@ pub struct Recorder(&'static Inner);
 
 struct Inner {
     segment: Segment,
+    /// Of the segment, for readers.
+    name: String,
     cap: usize,
     names: Names,
     problems: Problems,
@@ -51,9 +53,15 @@ impl<T> Found<T> {
 }
 
 impl Recorder {
-    pub(crate) fn new(segment: Segment, cap: usize, presets: Vec<(&str, Preset)>) -> Self {
+    pub(crate) fn new(
+        segment: Segment,
+        name: &str,
+        cap: usize,
+        presets: Vec<(&str, Preset)>,
+    ) -> Self {
         let segment = segment.leak();
         Self(Box::leak(Box::new(Inner {
+            name: name.into(),
             cap,
             names: Names::new(presets),
             problems: Problems::new(&segment),
@@ -135,7 +143,7 @@ impl Inner {
         let tell = |problem, sentence: &dyn Fn() -> String| {
             self.problems.tell((place, entry), problem, sentence);
         };
-        let shape = entry.shape(T::FACADE, key);
+        let shape = entry.shape(T::FACADE, key, self.cap);
         if shape.kind != T::FACADE {
             tell(Problem::Kind, &|| {
                 wrong_kind(entry, shape, T::FACADE.text())
@@ -144,11 +152,13 @@ impl Inner {
         }
         let found = self
             .declared(entry, shape)
-            .and_then(|series| object(series, shape, key));
+            .and_then(|series| object(series, key).map(|found| (series, found)));
         match found {
-            Ok((object, unknown)) => {
+            Ok((series, (object, unknown))) => {
                 if let Some(label) = unknown {
-                    tell(Problem::Labels, &|| unknown_label(entry, shape, label));
+                    tell(Problem::Labels, &|| {
+                        unknown_label(entry, &series.form, label)
+                    });
                 }
                 Some(Found {
                     object,
@@ -179,18 +189,36 @@ impl Inner {
         if let Some(e) = entry.refused.get() {
             return Err(e.clone());
         }
-        let labels: Vec<&str> = shape.labels.iter().map(|l| &**l).collect();
-        let made = if labels.is_empty() {
-            T::declare(&self.segment, entry).map(Series::One)
-        } else {
-            T::declare_family(&self.segment, entry, &labels, self.cap).map(Series::Family)
-        };
+        let made = Series::declare(&self.segment, entry, &shape.form).or_else(|e| {
+            match self.form_in_file(&entry.name, &e) {
+                Some(form) => Series::declare(&self.segment, entry, &form),
+                None => Err(e),
+            }
+        });
         if let Err(e) = &made {
             if !may_pass(e) {
                 let _ = entry.refused.set(Box::new(e.clone()));
             }
         }
         made.map(|series| kept.get_or_init(|| Box::new(series)))
+    }
+
+    /// The form that another process has declared, if an error tells that there is another one.
+    fn form_in_file(&self, name: &str, e: &Error) -> Option<Form> {
+        if !matches!(e, Error::Exists(_)) || self.segment.fallback().is_some() {
+            return None;
+        }
+        let mut reader = Reader::open(&self.name).ok()?;
+        let picture = reader.read().ok()?;
+        let series = picture.series().find(|s| s.name() == name)?;
+        let labels: Vec<Box<str>> = series.labels().map(|(label, _)| label.into()).collect();
+        let cap = series.family_cap();
+        // A metric with labels that is no family cannot have further series of this recorder.
+        (labels.is_empty() || cap.is_some()).then(|| Form {
+            labels,
+            unit: series.unit().into(),
+            cap: cap.unwrap_or(0) as usize,
+        })
     }
 }
 
@@ -203,12 +231,8 @@ fn may_pass(e: &Error) -> bool {
 }
 
 /// The object for the values that a key has, and the name of a label that was dropped.
-fn object<'k, T: Object>(
-    series: &Series<T>,
-    shape: &Shape,
-    key: &'k Key,
-) -> Result<(T, Option<&'k str>), Error> {
-    let n = shape.labels.len();
+fn object<'k, T: Object>(series: &Series<T>, key: &'k Key) -> Result<(T, Option<&'k str>), Error> {
+    let n = series.form.labels.len();
     let (mut few, mut many) = ([""; FEW], Vec::new());
     let values = if n <= FEW {
         &mut few[..n]
@@ -216,10 +240,10 @@ fn object<'k, T: Object>(
         many.resize(n, "");
         &mut many[..]
     };
-    let unknown = shape.values(key, values);
-    let object = match series {
-        Series::One(object) => object.clone(),
-        Series::Family(family) => family.get(values)?,
+    let unknown = series.form.values(key, values);
+    let object = match &series.of {
+        Of::One(object) => object.clone(),
+        Of::Family(family) => family.get(values)?,
     };
     Ok((object, unknown))
 }
@@ -232,11 +256,10 @@ fn wrong_kind(entry: &Entry, shape: &Shape, wanted: &str) -> String {
     )
 }
 
-fn unknown_label(entry: &Entry, shape: &Shape, label: &str) -> String {
-    let labels = shape.labels.join(", ");
+fn unknown_label(entry: &Entry, form: &Form, label: &str) -> String {
+    let labels = form.labels.join(", ");
     format!(
-        "\"{}\" has no label \"{label}\", which is dropped: its labels are [{labels}], by its first \
-         use or the builder",
+        "\"{}\" has no label \"{label}\", which is dropped: its labels are [{labels}]",
         entry.name
     )
 }

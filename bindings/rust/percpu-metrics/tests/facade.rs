@@ -475,18 +475,56 @@ fn a_segment_that_disagrees_is_told() {
     let segment = percpu::Segment::create(file.path()).unwrap();
     segment.gauge(&percpu::Metric::new("c_total")).unwrap();
     segment
+        .counter(&percpu::Metric::new("single_total").label("a", "b"))
+        .unwrap();
+    segment
         .counter(&percpu::Metric::new("metrics_problems_total"))
         .unwrap();
     let recorder = Builder::new(file.path()).build().unwrap();
     with_local_recorder(&recorder, || {
         counter!("c_total").increment(1);
+        assert!(recorder
+            .last_problem()
+            .unwrap()
+            .starts_with("\"c_total\" counts nothing: "));
+        counter!("single_total", "a" => "c").increment(1);
+        assert!(recorder
+            .last_problem()
+            .unwrap()
+            .starts_with("\"single_total\" counts nothing: "));
         counter!("fine_total").increment(1);
     });
-    assert!(recorder
-        .last_problem()
-        .unwrap()
-        .contains("\"c_total\" counts nothing: "));
     assert_eq!(Picture::of(file.path()).counter("fine_total{}"), 1);
+}
+
+#[test]
+fn what_another_process_has_declared_holds() {
+    let file = TemporaryFile::new("forms");
+    let first = Builder::new(file.path()).cap(7).build().unwrap();
+    with_local_recorder(&first, || {
+        describe_counter!("c_total", Unit::Bytes, "");
+        counter!("c_total", "a" => "1").increment(1);
+        counter!("plain_total").increment(1);
+        histogram!("h", "a" => "1", "b" => "2").record(1);
+    });
+    let second = Builder::new(file.path())
+        .buckets("h", &[1.0])
+        .build()
+        .unwrap();
+    with_local_recorder(&second, || {
+        counter!("c_total", "b" => "2", "a" => "1").increment(2);
+        assert!(second.last_problem().unwrap().contains("are [a]"));
+        counter!("plain_total", "a" => "1").increment(2);
+        // Other buckets cannot be reconciled.
+        histogram!("h", "a" => "1").record(1);
+    });
+    let picture = Picture::of(file.path());
+    assert_eq!(picture.counter(r#"c_total{a="1"}"#), 3);
+    assert_eq!(picture.counter("plain_total{}"), 3);
+    assert_eq!(picture.histogram(r#"h{a="1",b="2"}"#).count(), 1);
+    assert_eq!(picture.problems("c_total", "labels"), 1);
+    assert_eq!(picture.problems("plain_total", "labels"), 1);
+    assert_eq!(picture.problems("h", "declaration"), 1);
 }
 
 #[test]
