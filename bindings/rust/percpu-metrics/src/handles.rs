@@ -93,6 +93,8 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metrics::Key;
+    use std::sync::Arc;
 
     #[test]
     fn a_turn_that_a_fork_has_copied_is_free() {
@@ -101,6 +103,33 @@ mod tests {
         turn.take(|| taken += 1);
         turn.take(|| taken += 1);
         assert_eq!(taken, 2);
+    }
+
+    /// Another thread that sets the counter waits for its turn, and then finds nothing to add.
+    #[test]
+    fn absolute_waits_for_its_turn() {
+        let path = std::env::temp_dir().join(format!("percpu-metrics-turn-{}", std::process::id()));
+        let path = path.to_str().unwrap();
+        let recorder = crate::Builder::new(path).build().unwrap();
+        let found: Arc<Found<Counter>> = recorder.find(&Key::from_name("c_total")).unwrap();
+        let begun = AtomicU32::new(0);
+        thread::scope(|s| {
+            found.entry.turn.take(|| {
+                let now = found.object.fetch();
+                s.spawn(|| {
+                    begun.store(1, Ordering::Relaxed);
+                    found.absolute(5);
+                });
+                while begun.load(Ordering::Relaxed) == 0 {
+                    thread::yield_now();
+                }
+                // If it did not wait, it would add by now.
+                thread::sleep(Duration::from_millis(20));
+                found.object.add(5 - now);
+            });
+        });
+        assert_eq!(found.object.fetch(), 5);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

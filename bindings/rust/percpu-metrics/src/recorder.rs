@@ -86,7 +86,7 @@ impl Recorder {
         self.0.problems.last(&self.0.names)
     }
 
-    fn find<T: Object>(&self, key: &Key) -> Option<Arc<Found<T>>> {
+    pub(crate) fn find<T: Object>(&self, key: &Key) -> Option<Arc<Found<T>>> {
         self.0.find(key).map(Arc::new)
     }
 
