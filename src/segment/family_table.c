@@ -38,7 +38,8 @@ bool percpu_family_key_make(const struct percpu_text *values, size_t labels,
 		if (values[i].at == NULL)
 			return false;
 		ret->size += values[i].n + 1;
-		percpu_hash_text(&h, values[i].at, values[i].n);
+		if (values[i].n <= PERCPU_METRIC_VALUE) /* no entry has a longer one */
+			percpu_hash_text(&h, values[i].at, values[i].n);
 	}
 	ret->hash = percpu_hash_end(h);
 	return true;

@@ -2,6 +2,7 @@
 /*
  * test_family_texts.c - look-ups in families by texts with a length: percpu_family_series().
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -120,6 +121,35 @@ static void texts_that_are_no_labels_overflow(void **state)
 	assert_int_equal(percpu_family_overflows(f), 0);
 }
 
+/* A page that was read is in memory. */
+static void texts_that_are_too_long_are_not_read(void **state)
+{
+	static const uint64_t sizes[] = { PERCPU_METRIC_VALUE + 1, 0x10001, UINT64_C(0x100000001),
+					  UINT64_MAX };
+	char *const zeros = mmap(NULL, PAGES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct percpu_family *f = pairs(s);
+	void *const overflow = by_strings(f, PERCPU_FAMILY_OVERFLOW, PERCPU_FAMILY_OVERFLOW);
+	struct percpu_text values[] = { { "a", 1 }, { zeros, 0 } };
+	unsigned char was_read = 1;
+	void *ret = NULL;
+
+	(void)state;
+	assert_ptr_not_equal(zeros, MAP_FAILED);
+	(void)by_strings(f, "a", "b");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		values[1].n = (size_t)sizes[i];
+		if (values[1].n != sizes[i] && sizes[i] != UINT64_MAX)
+			continue; /* a size has 32 bits */
+		assert_int_equal(percpu_family_series(f, PERCPU_METRIC_COUNTER, values, &ret), 0);
+		assert_string_equal(percpu_error(),
+				    "p_total: the value of label b has more than 4096 bytes");
+		assert_ptr_equal(ret, overflow);
+		assert_int_equal(mincore(zeros, 1, &was_read), 0);
+		assert_int_equal(was_read, 0);
+	}
+	assert_int_equal(munmap(zeros, PAGES), 0);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
 	const struct percpu_text good[] = { { "a", 1 }, { "b", 1 } };
@@ -143,9 +173,8 @@ static void wrong_calls_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		both(texts_and_strings_are_one_series),
-		both(other_ends_are_other_series),
-		both(texts_that_are_no_labels_overflow),
+		both(texts_and_strings_are_one_series),	 both(other_ends_are_other_series),
+		both(texts_that_are_no_labels_overflow), both(texts_that_are_too_long_are_not_read),
 		both(wrong_calls_are_refused),
 	};
 
