@@ -11,6 +11,7 @@
 
 #include <percpu/percpu.h>
 
+#include "blocks.h"
 #include "steps.h"
 #include "support.h"
 #include "reader_calls.h"
@@ -26,6 +27,9 @@ static struct percpu_family *f;
 /* At a step of that name meanwhile is called, once. */
 static const char *waits_when;
 static void (*meanwhile)(void);
+
+/* So many reads from now on, one fails; 0: none does. */
+static unsigned fails_in;
 
 /* The next read of this byte gives the record's start as it was. */
 static uint64_t torn_at;
@@ -46,6 +50,10 @@ ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
 	const uint64_t from = (uint64_t)at;
 	const ssize_t got = __real_pread64(fd, to, n, at);
 
+	if (fails_in != 0 && --fails_in == 0) {
+		errno = EIO;
+		return -1;
+	}
 	if (waits_when == NULL && torn_at != 0 && torn_at >= from && torn_at < from + n) {
 		memcpy((char *)to + (torn_at - from), &start_before, sizeof(start_before));
 		torn_at = 0;
@@ -69,7 +77,7 @@ static int make_both(void **state)
 	assert_int_equal(percpu_family_add(f, x, 1), 0);
 	assert_int_equal(percpu_family_add(f, y, 2), 0);
 	waits_when = NULL;
-	torn_at = 0;
+	torn_at = fails_in = 0;
 	return 0;
 }
 
@@ -196,9 +204,139 @@ static void what_is_freed_meanwhile_is_left_out(void **state)
 	both_are_there(1);
 }
 
+/* The number of changes is as before: the process that changed x has damaged the file. */
+static void changes_need_not_be_told_twice(void **state)
+{
+	const uint64_t before = s->control->changes;
+
+	(void)state;
+	both_are_there(1);
+	assert_int_equal(look_when("reader: lanes added up", restart_x), 1);
+	s->control->changes = before;
+	both_are_there(1);
+}
+
+static void restart_exemplars(void)
+{
+	struct percpu_exemplars *of_x;
+
+	remove_x();
+	assert_int_equal(percpu_family_exemplars(f, x, &of_x), 0);
+	assert_int_equal(percpu_exemplars_store(of_x, 2, NULL, 0), 0);
+}
+
+static void x_has_an_exemplar(void)
+{
+	struct percpu_exemplar is;
+
+	both_are_there(0);
+	assert_int_equal(percpu_reader_exemplar(r, 0, 0, &is), 0);
+	assert_true(is.value == 2);
+}
+
+/* What the reader has of x is freed. */
+static void exemplars_are_left_out_as_well(void **state)
+{
+	struct percpu_exemplar is;
+	unsigned blocks;
+
+	(void)state;
+	percpu_reader_close(r);
+	restart_exemplars();
+	blocks = test_blocks();
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	x_has_an_exemplar();
+	assert_int_equal(look_when("reader: biases copied", restart_exemplars), 1);
+	only_y_is_there();
+	assert_int_equal(percpu_reader_exemplar(r, 0, 0, &is), -EINVAL);
+	x_has_an_exemplar();
+	percpu_reader_close(r);
+	r = NULL;
+	forget();
+	assert_int_equal(test_blocks(), blocks);
+}
+
+enum { LONG = 17 }; /* records of so many long values take more than a block */
+
+static struct percpu_family *g;
+static char long_text[PERCPU_METRIC_VALUE + 1];
+static const char *const long_value[] = { long_text };
+
+static void remove_last(void)
+{
+	assert_int_equal(percpu_family_remove(g, long_value), 0);
+}
+
+static void all_blocks_are_copied_again(void **state)
+{
+	const struct percpu_declaration d =
+		percpu_declare_family(NULL, PERCPU_METRIC_COUNTER, "g_total", NULL, label, 1, LONG);
+
+	(void)state;
+	assert_int_equal(percpu_segment_family(s, &d, &g), 0);
+	memset(long_text, 'v', PERCPU_METRIC_VALUE);
+	for (unsigned i = 0; i < LONG; i++) {
+		long_text[0] = (char)('a' + i);
+		assert_int_equal(percpu_family_add(g, long_value, 1), 0);
+	}
+	assert_true(s->control->end > PERCPU_SEGMENT_BLOCK);
+	assert_int_equal(look(), 2 + LONG);
+	assert_int_equal(look_when("reader: biases copied", remove_last), 1 + LONG);
+	assert_int_equal(look_when("reader: biases copied", remove_x), LONG);
+}
+
+static void restart_x_and_fail(void)
+{
+	static unsigned n;
+
+	restart_x();
+	fails_in = ++n;
+}
+
+/* First of the control, and then in both copies of the block's key and of the records. */
+static void reads_of_copies_may_fail(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		both_are_there(1);
+		waits_when = "reader: lanes added up";
+		meanwhile = restart_x_and_fail;
+		assert_int_equal(take(), -EIO);
+		assert_string_equal(percpu_error(), "cannot read the file");
+		assert_int_equal(percpu_reader_count(r), 0);
+	}
+	both_are_there(1);
+	assert_int_equal(look_when("reader: lanes added up", restart_x_and_fail), 1);
+	assert_int_equal(fails_in, 1); /* there are no more reads */
+	fails_in = 0;
+}
+
 static void change_x(void)
 {
 	record_of_x()->declared.real++;
+}
+
+static void change_boottime_of_x(void)
+{
+	record_of_x()->declared.boottime++;
+	s->control->changes += 2;
+}
+
+static void change_boot_of_x(void)
+{
+	record_of_x()->declared.boot++;
+	s->control->changes += 2;
+}
+
+/* A clock may be set back, and a machine may be booted again. */
+static void each_part_of_a_start_tells_lives_apart(void **state)
+{
+	(void)state;
+	both_are_there(1);
+	assert_int_equal(look_when("reader: biases copied", change_boottime_of_x), 1);
+	both_are_there(1);
+	assert_int_equal(look_when("reader: biases copied", change_boot_of_x), 1);
+	both_are_there(1);
 }
 
 /* The change of x was begun before the picture, and ends after it. */
@@ -333,6 +471,11 @@ int main(void)
 		EACH(what_begins_anew_meanwhile_is_left_out),
 		EACH(first_pictures_leave_it_out_as_well),
 		EACH(what_is_freed_meanwhile_is_left_out),
+		EACH(changes_need_not_be_told_twice),
+		EACH(exemplars_are_left_out_as_well),
+		EACH(all_blocks_are_copied_again),
+		EACH(reads_of_copies_may_fail),
+		EACH(each_part_of_a_start_tells_lives_apart),
 		EACH(changes_that_go_on_are_looked_at),
 		EACH(torn_records_are_told_by_a_second_copy),
 		EACH(what_begins_anew_before_a_reset_has_its_start),
