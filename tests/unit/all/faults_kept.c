@@ -23,12 +23,17 @@ static int declare_gauges(struct percpu_segment *s, struct kept_metrics *m)
 	return e != 0 ? e : percpu_segment_latest(s, METRIC("latest"), &m->latest);
 }
 
+static int open_exemplars(struct percpu_segment *s, struct kept_metrics *m)
+{
+	int e = percpu_segment_exemplars(s, METRIC("calls_total"), &m->exemplars);
+
+	return e != 0 ? e : percpu_segment_exemplars(s, METRIC("length"), &m->histogram_exemplars);
+}
+
 int kept_declare(struct percpu_segment *s, struct kept_metrics *m)
 {
 	int e = percpu_segment_counter(s, METRIC("calls_total"), &m->counter);
 
-	if (e == 0)
-		e = percpu_segment_exemplars(s, METRIC("calls_total"), &m->exemplars);
 	if (e == 0)
 		e = percpu_segment_fcounter(s, METRIC("time_total"), &m->fcounter);
 	if (e == 0 && WIDE)
@@ -43,6 +48,8 @@ int kept_declare(struct percpu_segment *s, struct kept_metrics *m)
 		e = percpu_segment_owned_fgauge(s, METRIC("fowned"), PERCPU_OWNED_MAX, &m->fowned);
 	if (e == 0)
 		e = percpu_segment_stats(s, METRIC("parts_total"), &fields, 0, &m->stats);
+	if (e == 0)
+		e = open_exemplars(s, m);
 	return e != 0 ? e : percpu_segment_info(s, METRIC("program_info"));
 }
 
@@ -75,7 +82,7 @@ int kept_declare_table(struct percpu_segment *s, struct kept_metrics *m)
 	table[5].flags = PERCPU_OWNED_MAX;
 	table[6].fields = &fields;
 	e = percpu_segment_declare(s, table, WIDE ? n : n - 3);
-	return e != 0 ? e : percpu_segment_exemplars(s, METRIC("calls_total"), &m->exemplars);
+	return e != 0 ? e : open_exemplars(s, m);
 }
 
 int kept_count(const struct kept_metrics *m)

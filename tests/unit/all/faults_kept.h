@@ -19,7 +19,8 @@ struct kept_metrics {
 	struct percpu_owned_gauge *owned;
 	struct percpu_owned_fgauge *fowned;
 	struct percpu_stats *stats;
-	struct percpu_exemplars *exemplars; /* of the counter */
+	struct percpu_exemplars *exemplars;	      /* of the counter */
+	struct percpu_exemplars *histogram_exemplars; /* of the histogram */
 };
 
 /** Declare all metrics, each by its own call. Returns the first error. */

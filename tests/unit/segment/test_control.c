@@ -319,6 +319,11 @@ static int read_in_run(void *arg)
 	test_child_require(
 		strstr(percpu_error(), "(/run/percpu/control-test): the file is empty") != NULL,
 		"the file that was opened is looked at");
+	test_child_require(truncate("/run/percpu/control-test", 8) == 0, "truncate");
+	test_child_require(percpu_reader_open("control-test", &r) == -EBADMSG, "a short file");
+	test_child_require(
+		strstr(percpu_error(), "(/run/percpu/control-test): the file ends before") != NULL,
+		"the file that was read is named");
 	test_child_require(unlink("/run/percpu/control-test") == 0, "unlink");
 	test_child_require(percpu_segment_open("/run/percpu/control-test", ALL, NULL, &s) == 0,
 			   "open");
