@@ -83,10 +83,10 @@ PERCPU_API void percpu_reader_close(struct percpu_reader *r);
  * Two metrics may be of different moments.
  *
  * A series that is declared during the call may be in the picture or not. If the call continues an
- * earlier one that had no time for all records, this holds for series declared since the earlier
- * call. A series that is removed during the call, or begins anew, is in the picture as it was before,
- * or not at all. If the segment is reset meanwhile, the picture is from before or from after the
- * reset.
+ * earlier one that had no time to list all records or to read a value, this holds for series
+ * declared since the earlier call. A series that is removed during the call, or begins anew, is in
+ * the picture as it was before, or not at all. If the segment is reset meanwhile, the picture is from
+ * before or from after the reset.
  *
  * No other process can make the call read for long:
  *
@@ -129,10 +129,10 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_read(struct percpu_reader *r);
  * the time is too short for these, each call returns -EAGAIN, also if an earlier call has listed
  * all records: no value can be read without them.
  *
- * If they are read, and all records are listed by then, the call returns 0. Values that it has not
- * read are missing, like those that change all the time. If records are left, the call returns
- * -EAGAIN, and the next call continues with them: so the first picture of a large segment takes
- * several calls.
+ * If a call has to list records and is not done by then, it returns -EAGAIN, and the next call
+ * continues: so the first picture of a large segment takes several calls. A call that comes to read
+ * values returns 0. Values that it has not read in time are missing, like those that change all the
+ * time.
  *
  * The call may return later than the timeout says. It ends the read that it has begun, and reads a
  * word for each family. A snapshot of consistent statistics that it has begun may take a second.

@@ -241,6 +241,17 @@ int percpu_reader_check_name(struct percpu_reader *r)
 		"%s was removed or replaced after it was opened: open a new reader", r->path);
 }
 
+/* List the series. If that takes all the time, the next call reads their values: if this one went
+ * on, it would have a picture without values, and so would each later one while series are removed
+ * all the time. */
+static int list_in_time(struct percpu_reader *r)
+{
+	int e = percpu_reader_list(r);
+
+	PERCPU_STEP("reader: listed");
+	return e != 0 ? e : percpu_reader_hurry(r);
+}
+
 /* Take a picture once. Returns 0; -EAGAIN if the segment was reset meanwhile; -EBADMSG if its
  * directory has changed perhaps, or is damaged; or another error. */
 static int take_once(struct percpu_reader *r)
@@ -260,9 +271,11 @@ static int take_once(struct percpu_reader *r)
 	if (e == 0)
 		e = percpu_reader_recheck(r);
 	if (e == 0 && !r->listed)
-		e = percpu_reader_list(r);
-	if (e == 0)
+		e = list_in_time(r);
+	if (e == 0) {
+		r->fresh = false;
 		e = percpu_reader_gather(r);
+	}
 	if (e == 0)
 		e = percpu_reader_overflows(r);
 	if (e == 0)

@@ -91,6 +91,7 @@ struct percpu_reader {
 	bool has_records[PERCPU_MAX_FILE_CHUNKS]; /* the chunk has records, and nothing else */
 	bool kept; /* the picture has failed, but the next one can use the records copied so far */
 	bool listed;  /* entry has the series of all records that are copied */
+	bool fresh;   /* and no values of them were read yet */
 	bool changed; /* others have changed records since the first of them was copied */
 
 	/* the picture */

@@ -217,7 +217,8 @@ static bool is_quiet(const struct percpu_directory_state *was,
 
 /* Return whether the records in the image can be used for a picture, with the new ones behind them.
  * If others have changed records since, a list of them has to be made anew. But a list that is not
- * complete is continued, or it would never be: what has changed is left out of the picture. */
+ * complete is continued, and one that no values were read of is used, or there would never be a
+ * picture: what has changed is left out of it. */
 static bool can_use_records(const struct percpu_reader *r, const struct percpu_directory_state *was)
 {
 	const struct percpu_directory_state *is = &r->state;
@@ -225,7 +226,7 @@ static bool can_use_records(const struct percpu_reader *r, const struct percpu_d
 	if (was->generation != is->generation || was->completed != is->completed ||
 	    was->end > is->end)
 		return false;
-	return !r->listed || (r->pending == 0 && is_quiet(was, is));
+	return !r->listed || r->fresh || (r->pending == 0 && is_quiet(was, is));
 }
 
 int percpu_reader_copy_directory(struct percpu_reader *r)
@@ -240,7 +241,7 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 		r->copied = 0;
 	if (r->copied != 0) /* compare with when the first of them was copied */
 		r->state.changes = was.changes;
-	if (r->begins != NULL && r->copied != 0) /* the list that was begun has no new records */
+	if ((r->begins != NULL || r->fresh) && r->copied != 0) /* such a list has no new records */
 		r->state.end = r->copied;
 	end = r->state.end;
 	if (end > r->s->region->n * (uint64_t)PERCPU_LANE_SIZE)

@@ -250,7 +250,7 @@ int percpu_reader_list(struct percpu_reader *r)
 	if (e == 0) {
 		percpu_reader_collect_parts(r);
 		percpu_reader_collect_sets(r);
-		r->listed = true;
+		r->listed = r->fresh = true;
 	} else if (e == -ENOMEM) {
 		(void)percpu_reason_set(&r->why, e, "there is no memory for the segment's series");
 	}
@@ -316,5 +316,5 @@ void percpu_reader_unlist(struct percpu_reader *r)
 	r->n = r->parts = r->sets = r->runs = r->families = 0;
 	r->pending = r->missing = 0;
 	r->flawed = false;
-	r->listed = false;
+	r->listed = r->fresh = false;
 }

@@ -406,6 +406,54 @@ static void what_begins_anew_between_calls_is_left_out(void **state)
 	both_are_there(0);
 }
 
+static void there_is_no_time(void)
+{
+	waits_when = "reader: listed";
+	meanwhile = be_late;
+	assert_int_equal(take(), -EAGAIN);
+	assert_null(waits_when);
+	assert_int_equal(percpu_reader_count(r), 0);
+	assert_non_null(strstr(percpu_error(), "the time for the picture was over"));
+}
+
+/* Whenever a list is complete, there is no time for values: the next call reads those of the series
+ * that are as they were. So there is a picture, although x begins anew between all calls. */
+static void lists_without_values_are_used(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		there_is_no_time();
+		restart_x();
+		assert_int_equal(look(), 1);
+		only_y_is_there();
+		restart_x();
+	}
+}
+
+/* They have no series that were added since. */
+static void lists_without_values_get_no_longer(void **state)
+{
+	static const char *const z[] = { "z" };
+
+	(void)state;
+	there_is_no_time();
+	restart_x();
+	assert_int_equal(percpu_family_add(f, z, 3), 0);
+	assert_int_equal(look(), 1);
+	only_y_is_there();
+	assert_int_equal(look(), 3);
+}
+
+/* They are used once. */
+static void lists_with_values_are_made_anew(void **state)
+{
+	(void)state;
+	there_is_no_time();
+	both_are_there(1);
+	restart_x();
+	both_are_there(1);
+}
+
 /* Another process removes x and lets it begin anew, without pause. Each life counts more than the one
  * before. */
 static int restart_all_the_time(void *arg)
@@ -480,6 +528,9 @@ int main(void)
 		EACH(torn_records_are_told_by_a_second_copy),
 		EACH(what_begins_anew_before_a_reset_has_its_start),
 		EACH(what_begins_anew_between_calls_is_left_out),
+		EACH(lists_without_values_are_used),
+		EACH(lists_without_values_get_no_longer),
+		EACH(lists_with_values_are_made_anew),
 		EACH(pictures_are_taken_all_the_same),
 	};
 
