@@ -9,9 +9,26 @@ struct port {
 	uint64_t packets, bytes;
 };
 
+/* Arrays and structs in it are of uint64_t, too. */
+struct nested {
+	port in, out[2];
+	uint64_t by_size[2];
+};
+
 struct number {
 	double one;
+	uint64_t other;
+};
+
+struct halves {
 	uint32_t half[2];
+};
+
+struct bits {
+	uint64_t low : 32, high : 32, word;
+};
+
+struct nothing {
 };
 
 struct large {
@@ -35,8 +52,9 @@ static int counts(percpu::segment &s)
 	const seconds l{ s, "seconds", ec };
 	const percpu::unique<percpu::gauge> owner = percpu::make<percpu::gauge>(ec);
 	const percpu::counter copy = c;
+	const percpu::stats<nested> none;
 
-	if (ec || !copy || !owner)
+	if (ec || !copy || !owner || none)
 		return 1;
 	copy.inc();
 	owner->inc();
@@ -91,8 +109,17 @@ static int counts(percpu::segment &s)
 #ifdef REFUSED_FIELD_OF_ANOTHER
 	p.add(&large::field, 1, 1);
 #endif
-#ifdef REFUSED_FIELD_THAT_IS_A_DOUBLE
-	percpu::stats<number>().add(&number::one, 1);
+#ifdef REFUSED_FIELD_THAT_IS_A_DOUBLE /* "statistics are of a struct of uint64_t" */
+	(void)percpu::stats<number>().update({ 0.5, 1 });
+#endif
+#ifdef REFUSED_FIELDS_OF_FOUR_BYTES /* "statistics are of a struct of uint64_t" */
+	percpu::stats<halves> of_halves;
+#endif
+#ifdef REFUSED_BIT_FIELDS /* "statistics are of a struct of uint64_t" */
+	percpu::stats<bits> of_bits;
+#endif
+#ifdef REFUSED_STRUCT_WITHOUT_FIELDS /* "statistics are of a struct of uint64_t" */
+	percpu::stats<nothing> of_nothing;
 #endif
 #ifdef REFUSED_LARGE /* "statistics have at most PERCPU_STATS_MAX_COMMIT fields" */
 	percpu::stats<large> too_large;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <percpu/cpp/segment.hpp>
 #include <percpu/stats.h>
@@ -28,6 +29,27 @@ inline int stats_declare(percpu_segment *s, const metric &m, const char *label,
 	f.n = n;
 	return percpu_segment_stats(s, &in_c, &f, 0, ret);
 }
+
+/* Converts to uint64_t, and to nothing else. */
+struct word {
+	template <class T, class = std::enable_if_t<std::is_same_v<T, uint64_t>>>
+	operator T() const noexcept;
+};
+
+/* An array of words needs no braces of its own here. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-braces"
+
+/* Return whether T can be initialized by as many words. With more than it has fields, it cannot. */
+template <class T, size_t... I>
+auto is_of(std::index_sequence<I...>)
+	-> decltype(T{ (static_cast<void>(I), word())... }, std::true_type());
+template <class T> std::false_type is_of(...);
+
+#pragma GCC diagnostic pop
+
+template <class T, size_t N>
+constexpr bool is_of_words = decltype(is_of<T>(std::make_index_sequence<N>()))::value;
 
 /* The calls in C for one object of a struct in memory of this process. */
 template <class T> struct stats_calls {
@@ -57,7 +79,9 @@ template <class T> struct stats_calls {
 template <class T> class stats
 {
 	static_assert(std::is_trivially_copyable_v<T> && std::is_standard_layout_v<T> &&
-			      sizeof(T) % 8 == 0 && alignof(T) == alignof(uint64_t),
+			      std::is_aggregate_v<T> && sizeof(T) % 8 == 0 &&
+			      detail::is_of_words<T, sizeof(T) / 8> &&
+			      !detail::is_of_words<T, sizeof(T) / 8 + 1>,
 		      "statistics are of a struct of uint64_t");
 	static_assert(sizeof(T) <= 8 * PERCPU_STATS_MAX_COMMIT,
 		      "statistics have at most PERCPU_STATS_MAX_COMMIT fields");
