@@ -11,7 +11,7 @@
 //! # }
 //! ```
 //!
-//! `percpu show myservice` prints the metrics, and `percpu::Reader` reads them. Where the file cannot
+//! `percpu-show myservice` prints the metrics, and `percpu::Reader` reads them. Where the file cannot
 //! be had, the program counts in a private segment: [`Recorder::fallback`] says why.
 //!
 //! # What becomes of the facade's metrics
