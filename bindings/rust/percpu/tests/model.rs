@@ -19,6 +19,7 @@ fn both<T>(
     declare: impl FnOnce(&Segment, &Metric) -> Result<T, percpu::Error>,
     test: impl Fn(T, Random),
 ) {
+    percpu::selftest(); // until then no sequence runs
     test(new().unwrap(), Random::new(1));
     let file = TemporaryFile::new(name);
     let segment = Segment::create(file.path()).unwrap();
@@ -265,6 +266,28 @@ fn histogram_of_exponential_buckets() {
                 }
             },
         );
+    }
+}
+
+#[test]
+fn a_bound_belongs_to_the_bucket_below_it() {
+    percpu::selftest();
+    let bounds: Vec<f64> = (1..40).map(|n| f64::from(n * n) / 7.0).collect();
+    let mut all = vec![HistogramOptions::new().bounds(&bounds)];
+    all.extend([1, 2, 4, 8, 16, 32].map(|n| HistogramOptions::new().buckets_per_octave(n)));
+    for options in all {
+        let h = Histogram::new(&options).unwrap();
+        let uppers: Vec<f64> = h.fetch().unwrap().buckets().map(|b| b.upper).collect();
+        let mut model = vec![0u64; uppers.len()];
+        for upper in uppers.iter().filter(|u| u.is_finite()) {
+            for bits in upper.to_bits() - 1..=upper.to_bits() + 1 {
+                let v = f64::from_bits(bits);
+                h.record(v);
+                model[uppers.iter().position(|u| v <= *u).unwrap()] += 1;
+            }
+        }
+        let counts: Vec<u64> = h.fetch().unwrap().buckets().map(|b| b.count).collect();
+        assert_eq!(counts, model, "{options:?}");
     }
 }
 

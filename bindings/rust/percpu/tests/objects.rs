@@ -206,6 +206,7 @@ static BY_HAND: percpu::StaticCounter = percpu::StaticCounter::new();
 
 #[test]
 fn static_counters() {
+    percpu::selftest();
     assert_eq!(COUNTED.fetch(), 0);
     COUNTED.inc();
     COUNTED.add(4);
@@ -221,6 +222,7 @@ fn static_counters() {
 
 #[test]
 fn families() {
+    percpu::selftest();
     let file = TemporaryFile::new("family");
     let segment = Segment::create(file.path()).unwrap();
     let metric = Metric::new("requests_total").help("Requests.");

@@ -35,6 +35,7 @@ struct Metrics {
 
 impl Metrics {
     fn declare(segment: &Segment) -> Self {
+        percpu::selftest(); // until then no sequence runs
         let histogram = segment.histogram(&Metric::new("sizes"), &HistogramOptions::new());
         Self {
             counter: segment.counter(&Metric::new("rounds_total")).unwrap(),

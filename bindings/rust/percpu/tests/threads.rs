@@ -31,6 +31,7 @@ struct Objects {
 
 impl Objects {
     fn new() -> Self {
+        percpu::selftest(); // until then no sequence runs
         let ticks = HistogramOptions::new().ticks_per_unit(1000);
         Self {
             counter: Counter::new().unwrap(),
