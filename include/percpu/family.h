@@ -114,8 +114,8 @@ struct percpu_text {
 /**
  * Find or create the series with these values, as the call for the family's kind does, and store its
  * handle: the struct percpu_counter * of a counter, and so on. This is for languages whose texts have
- * a length. A text with a 0 in it cannot be a label's value. Of a text of more than 4096 bytes, which
- * cannot be one either, the call reads no byte.
+ * a length. A text with a 0 in it cannot be a label's value. Of a text that is too long to be one, the
+ * call reads no byte.
  *
  * Returns as percpu_family_counter().
  */
