@@ -22,6 +22,12 @@ extern "C" {
 /* Assert that a condition holds: of a type that converts to bool, and with commas. */
 #define holds(...) assert_true(static_cast<bool>(__VA_ARGS__))
 
+/* Return the code that an earlier call left: the next call must replace it. */
+inline std::error_code left() noexcept
+{
+	return std::make_error_code(std::errc::io_error);
+}
+
 #ifdef __cpp_exceptions
 /* Assert that the call throws percpu::error with this code and this text. */
 template <class Call> void assert_throws(Call call, std::errc code, const char *text)

@@ -92,6 +92,14 @@ static std::string unit_of(const char *path, const char *name)
 	return unit;
 }
 
+/* A metric of that unit, which is its name, too, has it in a picture. */
+template <class Unit> static void exported(percpu::segment &s, const char *unit)
+{
+	const percpu::latency<duration<double>, Unit> declared{ s, unit };
+
+	holds(unit_of(test_path("declared"), unit) == unit);
+}
+
 /* A metric has the unit of its type, and C finds it with its options. */
 static void declared(void **)
 {
@@ -110,6 +118,11 @@ static void declared(void **)
 	holds(unit_of(path, "seconds") == "seconds");
 	holds(unit_of(path, "ms") == "milliseconds");
 	holds(unit_of(path, "f") == "seconds");
+	exported<nanoseconds>(s, "nanoseconds");
+	exported<microseconds>(s, "microseconds");
+	exported<std::chrono::minutes>(s, "minutes");
+	exported<std::chrono::hours>(s, "hours");
+	exported<duration<int, std::ratio<86400>>>(s, "days");
 	o.ticks_per_unit = 1000;
 	assert_int_equal(percpu_segment_histogram(s.get(), &m, &o, &same), 0);
 	assert_ptr_equal(same, ms.get());

@@ -119,13 +119,13 @@ static void extrema(void **)
 static void statistics(void **)
 {
 	const auto s = percpu::make<percpu::stats<port>>();
-	std::error_code ec;
+	std::error_code ec = left();
 
 	s->add(&port::bytes, 100);
 	s->add(&port::by_size, 1, 7);
 	assert_int_equal(s->update({ 1, 20, { 3, 0 } }), 0);
+	holds(s->fetch(ec).bytes == 120 && !ec);
 	for (const port now : { s->fetch(), s->snapshot(), s->snapshot(ec), s->fetch(ec) }) {
-		holds(!ec);
 		assert_int_equal(now.packets, 1);
 		assert_int_equal(now.bytes, 120);
 		assert_int_equal(now.by_size[0], 3);
@@ -144,7 +144,7 @@ static void statistics(void **)
 static void histograms(void **)
 {
 	percpu::histogram_options o;
-	std::error_code ec;
+	std::error_code ec = left();
 
 	o.max = 65536;
 	o.ticks_per_unit = 1;
@@ -162,8 +162,14 @@ static void histograms(void **)
 	h->zero();
 	assert_int_equal(h->fetch(ec)->count, 0);
 	holds(!ec);
+	ec = left();
 	h->zero(ec);
 	holds(!ec);
+	percpu::histogram().zero(ec);
+	holds(ec == std::errc::invalid_argument);
+	assert_throws([] { percpu::histogram().zero(); }, std::errc::invalid_argument,
+		      percpu_strerror(-EINVAL));
+	ec = left();
 	assert_null(percpu::histogram().fetch(ec).get());
 	holds(ec == std::errc::invalid_argument);
 	o.buckets_per_octave = 3;

@@ -71,6 +71,7 @@ static void all_count(void **)
 	const std::string path = test_path("processes");
 	char *const arg = const_cast<char *>(path.c_str());
 	const metrics m(arg);
+	std::error_code ec = left();
 	pid_t child[4];
 
 	child[0] = test_fork(in_c, arg);
@@ -91,6 +92,9 @@ static void all_count(void **)
 	assert_int_equal(m.seconds.fetch()->count, 5 * requests_each);
 	assert_int_equal(m.in_flight.fetch().value(), 0);
 	assert_int_equal(m.in_flight.fetch(PERCPU_OWNED_ALL).value(), 7);
+	assert_int_equal(m.in_flight.fetch(PERCPU_OWNED_LIVING, ec).value(), 0);
+	holds(!ec);
+	assert_int_equal(m.in_flight.fetch(PERCPU_OWNED_ALL, ec).value(), 7);
 
 	uint64_t ticks = 0;
 	const auto s = m.seconds.fetch();

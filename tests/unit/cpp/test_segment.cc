@@ -73,10 +73,14 @@ static void texts(void **)
 	percpu::segment s = opened("texts");
 	const percpu::metric sent = percpu::metric("sent_total").help("What was sent.").unit("x");
 	const percpu::counter one{ s, sent.label("code", "200").label("method", "GET") };
+	const percpu::family<percpu::counter, 1> family{
+		s, percpu::metric("family_total").help("Of a family.").unit("y"), { "user" }, 9
+	};
 	percpu_reader *r;
 
 	s.info(percpu::metric("build_info").label("version", "1"));
 	one.add(3);
+	assert_int_equal(family.add(1, "ann"), 0);
 	assert_int_equal(percpu_reader_open(test_path("texts"), &r), 0);
 	assert_int_equal(percpu_reader_read(r), 0);
 
@@ -90,6 +94,8 @@ static void texts(void **)
 	assert_string_equal(got.label_names[1], "method");
 	assert_string_equal(got.label_values[1], "GET");
 	assert_string_equal(series_of(r, "build_info").label_values[0], "1");
+	assert_string_equal(series_of(r, "family_total").help, "Of a family.");
+	assert_string_equal(series_of(r, "family_total").unit, "y");
 	percpu_reader_close(r);
 }
 
@@ -183,6 +189,8 @@ static void options(void **)
 	}
 	o.program = "other";
 	holds(!percpu::segment(test_path("options"), 0, o, ec) && ec == std::errc::file_exists);
+	assert_throws([&] { percpu::segment(test_path("options"), 0, o); }, std::errc::file_exists,
+		      percpu_error());
 	o.program = "test";
 
 	percpu::segment s(test_path("options"), PERCPU_SEGMENT_ANEW, o);
@@ -193,6 +201,11 @@ static void options(void **)
 	holds(!ec);
 	s.join("", 0, ec);
 	holds(ec == std::errc::invalid_argument);
+	ec.clear();
+	s.join("7", ~PERCPU_OWNERS_RESUME, ec);
+	holds(ec == std::errc::invalid_argument);
+	assert_throws([&] { s.join("7", ~PERCPU_OWNERS_RESUME); }, std::errc::invalid_argument,
+		      percpu_error());
 }
 
 /* Both ways of a call say the same. */
@@ -255,8 +268,11 @@ static void families(void **)
 
 	assert_int_equal(f.add(2, "GET", code), 0);
 	f.with(std::string_view(text, 3), std::string_view(text + 3, 3)).inc();
+	ec = left();
 	f.with(ec, "GET", "404").inc();
 	holds(!ec);
+	ec = left();
+	holds(percpu::family<percpu::counter, 2>(s, m, { "method", "code" }, 3, ec) && !ec);
 	assert_int_equal(percpu_family_counter(f.get(), values, &same), 0);
 	assert_ptr_equal(same, f.with("GET", "404").get());
 	assert_int_equal(f.with("GET", "404").fetch(), 2);
@@ -283,6 +299,7 @@ static void families(void **)
 	assert_throws([&] { (void)other.with("a", "b"); }, std::errc::invalid_argument,
 		      percpu_error());
 	assert_int_equal(other.add(1, "a", "b"), -EINVAL);
+	assert_int_equal((percpu::family<percpu::histogram, 1>().record(1, "a")), -EINVAL);
 	(void)percpu::family<percpu::counter, 2>(s, m.label("x", "y"), { "a", "b" }, 4, ec);
 	holds(ec == std::errc::invalid_argument);
 }
@@ -293,6 +310,8 @@ static void families_of_kinds(void **)
 	using namespace std::chrono_literals;
 	percpu::segment s = opened("kinds_of_families");
 	const percpu::family<percpu::owned_gauge, 1> o{ s, "o", { "a" }, 9, PERCPU_OWNED_MAX };
+	const percpu::family<percpu::owned_fgauge, 1> m{ s, "m", { "a" }, 9, PERCPU_OWNED_MIN };
+	const percpu::family<percpu::fcounter, 1> d{ s, "d", { "a" }, 9 };
 	const percpu::family<percpu::extrema<double>, 1> x{ s, "x", { "a" }, 9 };
 	percpu::histogram_options bounds;
 	const double bound = 4;
@@ -305,6 +324,10 @@ static void families_of_kinds(void **)
 
 	assert_int_equal(percpu_owned_gauge_rule(o.with("v").get()), PERCPU_OWNED_MAX);
 	assert_int_equal(o.add(1, "v"), 0);
+	assert_int_equal(percpu_owned_fgauge_rule(m.with("v").get()), PERCPU_OWNED_MIN);
+	assert_int_equal(d.add(0.5, "v"), 0);
+	assert_int_equal(d.add(NAN, "v"), -EDOM);
+	holds(d.with("v").fetch() == 0.5);
 	assert_int_equal(x.with("v").observe(0.5), 0);
 	assert_int_equal(h.record(7, "v"), 0);
 	assert_int_equal(h.with("v").fetch()->bucket[1].count, 1);
