@@ -172,3 +172,42 @@ pub(crate) fn sentence() -> Option<Box<str>> {
     let text = unsafe { CStr::from_ptr(sys::percpu_error()) }.to_string_lossy();
     (!text.is_empty()).then(|| text.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_has_its_cause() {
+        type Cause = fn(Reason) -> Error;
+        let causes: [(&[c_int], Cause); 14] = [
+            (&[libc::EINVAL, libc::EILSEQ], Error::Invalid),
+            (&[libc::EDOM, libc::ERANGE], Error::OutOfRange),
+            (
+                &[libc::ENAMETOOLONG, libc::E2BIG, libc::EMSGSIZE],
+                Error::TooLong,
+            ),
+            (&[libc::ENOENT], Error::NotFound),
+            (&[libc::EEXIST], Error::Exists),
+            (&[libc::EACCES, libc::EPERM, libc::EROFS], Error::Denied),
+            (&[libc::EBADMSG, libc::EISDIR, libc::ELOOP], Error::Damaged),
+            (&[libc::EPROTO], Error::Version),
+            (&[libc::ENOSPC, libc::ENOBUFS], Error::Full),
+            (&[libc::ENOMEM], Error::NoMemory),
+            (&[libc::ENODATA], Error::Empty),
+            (&[libc::EAGAIN, libc::EBUSY, libc::ETIMEDOUT], Error::Busy),
+            (&[libc::ENOTSUP], Error::Unsupported),
+            (&[libc::EALREADY, libc::EIO, c_int::MAX], Error::Other),
+        ];
+        for (numbers, cause) in causes {
+            for errno in numbers {
+                let reason = Reason {
+                    errno: *errno,
+                    sentence: None,
+                };
+                assert!(!reason.to_string().is_empty());
+                assert_eq!(check(-errno), Err(cause(reason)));
+            }
+        }
+    }
+}
