@@ -311,6 +311,33 @@ fn families() {
 }
 
 #[test]
+fn a_family_may_have_64_labels() {
+    let file = TemporaryFile::new("labels");
+    let segment = Segment::create(file.path()).unwrap();
+    let texts: Vec<String> = (0..65).map(|i| format!("l{i}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let declare = |n: usize| segment.family::<Counter>(&Metric::new("n"), &texts[..n], 10);
+    assert!(matches!(declare(65), Err(Error::TooLong(_))));
+    let family = declare(64).unwrap();
+    let mut values = texts[..64].to_vec();
+    family.add(&values, 1).unwrap();
+    values[63] = "another";
+    family.add(&values, 2).unwrap();
+    assert!(matches!(family.add(&texts, 1), Err(Error::Invalid(_))));
+    let mut reader = Reader::open(file.path()).unwrap();
+    let picture = reader.read().unwrap();
+    let mut found: Vec<(String, u64)> = picture
+        .series()
+        .map(|s| match s.value() {
+            Ok(Value::Counter(n)) => (s.labels().map(|l| l.1).collect(), n),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    found.sort_by_key(|f| f.1);
+    assert_eq!(found, [(texts[..64].concat(), 1), (values.concat(), 2)]);
+}
+
+#[test]
 fn exemplars() {
     let file = TemporaryFile::new("exemplars");
     let segment = Segment::create(file.path()).unwrap();
