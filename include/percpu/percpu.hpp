@@ -21,10 +21,11 @@
  * moved from, convert to false. A program must not count by one of these, as in C by a NULL: it
  * gets SIGSEGV.
  *
- * Errors. A call that can fail throws percpu::error. The same call with a std::error_code & as its
- * last argument (of family::with(), the first) stores the error there, or 0, and throws nothing.
- * With -fno-exceptions only these calls are declared. Calls that count throw nothing. Those of them
- * that can fail return 0 or -errno, which a program may ignore, as in C.
+ * Errors. A call that can fail throws percpu::error; without memory for its texts, std::bad_alloc.
+ * The same call with a std::error_code & as its last argument (of family::with(), the first) stores
+ * the error there, or 0, and throws nothing. With -fno-exceptions only these calls are declared.
+ * Calls that count throw nothing. Those of them that can fail return 0 or -errno, which a program
+ * may ignore, as in C.
  *
  * A member does what the call of that name in C does, with the same errors, Context, Ordering,
  * Progress and units: counter.h, segment.h, and so on. get() returns the object for other calls in
