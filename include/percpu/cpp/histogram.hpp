@@ -201,8 +201,9 @@ template <class Tick, class Unit> struct latency_calls : histogram_calls {
  *	latency<std::chrono::nanoseconds>	  whole nanoseconds, exported in seconds
  *	latency<std::chrono::microseconds, std::chrono::milliseconds>
  *
- * A duration in another unit is converted; of a fraction of a Tick, to the Tick below. A negative
- * duration, or one that Tick cannot hold, is counted as refused.
+ * A duration in another unit is converted: a whole number to the Tick below, a double to the
+ * nearest. A negative duration, or one whose count an int64_t cannot hold, is counted as refused.
+ * But of doubles with own bounds, negative ones are recorded (histogram.h).
  */
 template <class Tick = std::chrono::duration<double>, class Unit = std::chrono::seconds>
 class latency : public basic_histogram<detail::latency_calls<Tick, Unit>>
@@ -247,20 +248,13 @@ class latency : public basic_histogram<detail::latency_calls<Tick, Unit>>
 			const std::chrono::duration<double, typename Unit::period> in_units = d;
 
 			percpu_histogram_record(this->to, in_units.count());
-		} else if constexpr (ratio::num == 1) {
-			/* A part of a tick below 0 would be 0. */
-			const bool below = ratio::den != 1 && d < d.zero();
-
-			percpu_histogram_record_ticks(
-				this->to,
-				below ? UINT64_MAX : static_cast<uint64_t>(d.count() / ratio::den));
 		} else {
-			static_assert(ratio::den == 1,
-				      "a tick divides the duration, or it the tick");
 			int64_t ticks;
 
 			if (__builtin_mul_overflow(d.count(), ratio::num, &ticks))
 				ticks = -1;
+			else if (ticks > 0) /* what is negative stays so, and is refused */
+				ticks /= ratio::den;
 			percpu_histogram_record_ticks(this->to, static_cast<uint64_t>(ticks));
 		}
 	}

@@ -10,6 +10,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
+/* Neither a multiple of a nanosecond, nor a nanosecond of it. */
+using frames = duration<int, std::ratio<1, 44100>>;
+
 /* What one duration leaves in a new histogram. */
 struct outcome {
 	uint64_t count, ticks, refused;
@@ -39,9 +42,12 @@ static void whole_ticks(void **)
 	assert_int_equal(recorded<ns>(3h).ticks, 10800000000000);
 	holds(recorded<ns>(5ms).sum == 0.005);
 	holds(recorded<ns>(duration<double>(0.25)).sum == 0.25);
+	assert_int_equal(recorded<ns>(duration<double, std::nano>(2.75)).ticks, 3);
 	assert_int_equal(recorded<percpu::latency<microseconds>>(2999ns).ticks, 2);
 	assert_int_equal(recorded<percpu::latency<microseconds>>(7us).ticks, 7);
 	assert_int_equal(recorded<ns>(0ns).count, 1);
+	assert_int_equal(recorded<percpu::latency<microseconds>>(frames(44100)).ticks, 1000000);
+	assert_int_equal(recorded<ns>(frames(1)).ticks, 22675);
 }
 
 static void doubles(void **)
@@ -69,8 +75,11 @@ static void refused(void **)
 
 	/* 64 bits have a small number of the ticks of that many hours. */
 	for (const outcome got :
-	     { recorded<ns>(-1ns), recorded<ns>(-1h), recorded<percpu::latency<microseconds>>(-1ns),
-	       recorded<ns>(std::chrono::hours(5124096)), recorded<percpu::latency<>>(-1s) }) {
+	     { recorded<ns>(-1ns), recorded<ns>(-1h), recorded<ns>(std::chrono::hours::max()),
+	       recorded<ns>(std::chrono::hours(5124096)), recorded<percpu::latency<>>(-1s),
+	       recorded<percpu::latency<microseconds>>(-1ns), recorded<ns>(frames(-1)),
+	       recorded<ns>(duration<uint64_t, std::nano>(UINT64_MAX)),
+	       recorded<ns>(duration<double>(NAN)) }) {
 		assert_int_equal(got.count, 0);
 		assert_int_equal(got.refused, 1);
 	}
