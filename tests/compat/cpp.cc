@@ -124,6 +124,9 @@ static int counts(percpu::segment &s)
 #ifdef REFUSED_LARGE /* "statistics have at most PERCPU_STATS_MAX_COMMIT fields" */
 	percpu::stats<large> too_large;
 #endif
+#ifdef REFUSED_PART_OF_A_COUNT /* "a series of integers counts whole numbers" */
+	(void)f.add(0.9, "x", "y");
+#endif
 #ifdef REFUSED_EXTREMA_OF_FLOAT /* "extrema are of int64_t or of double" */
 	percpu::extrema<float> x{ s, "x", ec };
 #endif

@@ -84,6 +84,8 @@ template <class Kind, size_t N> class family
 	template <class Number, class... Values>
 	int add(Number n, const Values &...values) const noexcept
 	{
+		static_assert(!counts_whole || std::is_integral_v<Number>,
+			      "a series of integers counts whole numbers");
 		typename Kind::object *found = nullptr;
 		int e = find(found, values...);
 
@@ -119,6 +121,10 @@ template <class Kind, size_t N> class family
 	}
 
       private:
+	static constexpr bool counts_whole = Kind::calls::kind == PERCPU_METRIC_COUNTER ||
+					     Kind::calls::kind == PERCPU_METRIC_GAUGE ||
+					     Kind::calls::kind == PERCPU_METRIC_OWNED_GAUGE;
+
 	int declare(segment &s, const metric &m, const char *const (&labels)[N], size_t cap,
 		    const options &o) noexcept
 	{
