@@ -320,6 +320,62 @@ fn histogram_of_ticks() {
 }
 
 #[test]
+fn snapshots_that_do_not_fit_stay_as_they_were() {
+    let (h, other) = (
+        Histogram::new(&HistogramOptions::new()).unwrap(),
+        Histogram::new(&HistogramOptions::new().bounds(&[1.0])).unwrap(),
+    );
+    h.record(0.5);
+    let mut snapshot = h.fetch_zero().unwrap();
+    let (other, after_reset) = (other.fetch().unwrap(), h.fetch().unwrap());
+    for _ in 0..2 {
+        let e = snapshot.merge(&other).unwrap_err();
+        assert!(matches!(e, percpu::Error::Invalid(_)), "{e:?}");
+        let e = snapshot.subtract(&other).unwrap_err();
+        assert!(matches!(e, percpu::Error::Invalid(_)), "{e:?}");
+        let mut earlier = h.fetch().unwrap();
+        let e = earlier.subtract(&snapshot).unwrap_err();
+        assert!(matches!(e, percpu::Error::OutOfRange(_)), "{e:?}");
+        assert_eq!((earlier.count(), snapshot.count()), (0, 1));
+        assert_eq!((earlier.sum(), snapshot.sum()), (0.0, 0.5));
+    }
+    snapshot.merge(&after_reset).unwrap();
+    assert_eq!(snapshot.count(), 1);
+}
+
+/// Sixteen doubles live across each add, so the compiler keeps some of them in every register that
+/// an add does not say it changes.
+#[inline(never)]
+fn with_live_doubles(start: f64, mut add: impl FnMut(f64)) -> [f64; 16] {
+    let mut live = [0.0; 16];
+    for (i, x) in live.iter_mut().enumerate() {
+        *x = start * (i + 1) as f64;
+    }
+    for _ in 0..1000 {
+        add(start);
+        for (i, x) in live.iter_mut().enumerate() {
+            *x += (i + 1) as f64 * start;
+        }
+    }
+    live
+}
+
+#[test]
+fn adds_change_no_register_that_is_in_use() {
+    percpu::selftest(); // so that the sequences count, and not the slow calls
+    let (c, g) = (FCounter::new().unwrap(), FGauge::new().unwrap());
+    let h = Histogram::new(&HistogramOptions::new()).unwrap();
+    let own = Histogram::new(&HistogramOptions::new().bounds(&[1.0, 4.0])).unwrap();
+    let start = std::hint::black_box(1.0);
+    let right: [f64; 16] = std::array::from_fn(|i| 1001.0 * (i + 1) as f64);
+    assert_eq!(with_live_doubles(start, |n| c.add(n).unwrap()), right);
+    assert_eq!(with_live_doubles(start, |n| g.add(n).unwrap()), right);
+    assert_eq!(with_live_doubles(start, |n| h.record(n)), right);
+    assert_eq!(with_live_doubles(start, |n| own.record(n)), right);
+    assert_eq!((c.fetch(), g.fetch()), (1000.0, 1000.0));
+}
+
+#[test]
 fn timer() {
     let h = Histogram::new(&HistogramOptions::new()).unwrap();
     drop(h.timer());
