@@ -229,7 +229,10 @@ unsafe fn index(h: &sys::percpu_histogram, bits: u64) -> i64 {
     // SAFETY: shift leaves 6 bits of the mantissa at most, and the table has 64 elements.
     let step = unsafe { *h.table.get_unchecked((mantissa >> h.shift) as usize) };
     let octave = ((bits >> 52) << h.schema) as i64 - h.origin;
-    (octave + (step.wrapping_add(mantissa) >> 53) as i64).clamp(0, h.last)
+    // Not clamp(), which would panic if last were below 0: a record has no such branch.
+    (octave + (step.wrapping_add(mantissa) >> 53) as i64)
+        .max(0)
+        .min(h.last)
 }
 
 /// How many own bounds are below the value: `percpu_histogram_own_index()`.
