@@ -17,6 +17,12 @@
 //! # std::fs::remove_file(name).unwrap();
 //! # Ok::<(), percpu::Error>(())
 //! ```
+//!
+//! # Tasks and fibers
+//!
+//! Each call finds the thread that it runs in. So an async task may go on in another thread at each
+//! `await`, and a fiber at each switch that the compiler takes for a call, or for an `asm!` that may
+//! write memory.
 
 #![deny(missing_docs)]
 
