@@ -8,6 +8,9 @@
 //! By default the crate links the installed library (`pkg-config percpu`). The feature `vendored`
 //! compiles the library into the crate. The feature `late` is for what `dlopen()` loads: it takes
 //! the library `percpu-late`, which has no thread-local storage.
+//!
+//! A Rust dynamic library (`crate-type = ["dylib"]`) whose users use these crates, too, needs the
+//! installed library: one that is compiled in shows them none of its functions.
 
 #![no_std]
 
