@@ -26,7 +26,7 @@ pub enum Error {
     OutOfRange(Reason),
     /// Too long, or too many (ENAMETOOLONG, E2BIG, EMSGSIZE).
     TooLong(Reason),
-    /// There is no such file, metric or series (ENOENT).
+    /// There is no such file, metric or series, or no longer (ENOENT, ESTALE).
     NotFound(Reason),
     /// The name is taken by something else (EEXIST).
     Exists(Reason),
@@ -84,7 +84,7 @@ impl Error {
             libc::EINVAL | libc::EILSEQ => Self::Invalid,
             libc::EDOM | libc::ERANGE => Self::OutOfRange,
             libc::ENAMETOOLONG | libc::E2BIG | libc::EMSGSIZE => Self::TooLong,
-            libc::ENOENT => Self::NotFound,
+            libc::ENOENT | libc::ESTALE => Self::NotFound,
             libc::EEXIST => Self::Exists,
             libc::EACCES | libc::EPERM | libc::EROFS => Self::Denied,
             libc::EBADMSG | libc::EISDIR | libc::ELOOP => Self::Damaged,
@@ -187,7 +187,7 @@ mod tests {
                 &[libc::ENAMETOOLONG, libc::E2BIG, libc::EMSGSIZE],
                 Error::TooLong,
             ),
-            (&[libc::ENOENT], Error::NotFound),
+            (&[libc::ENOENT, libc::ESTALE], Error::NotFound),
             (&[libc::EEXIST], Error::Exists),
             (&[libc::EACCES, libc::EPERM, libc::EROFS], Error::Denied),
             (&[libc::EBADMSG, libc::EISDIR, libc::ELOOP], Error::Damaged),

@@ -75,7 +75,8 @@ impl Reader {
     /// during the call; two metrics may be of different moments.
     ///
     /// Fails with [`Error::Damaged`], with [`Error::Version`], with [`Error::Busy`] if a process is
-    /// resetting the segment, and others, as `percpu_reader_read()`.
+    /// resetting the segment, with [`Error::NotFound`] if the name leads to another file now, or to
+    /// none: open a new reader; and others, as `percpu_reader_read()`.
     pub fn read(&mut self) -> Result<Picture<'_>, Error> {
         // SAFETY: the reader is valid, and there is no other picture.
         explained(unsafe { sys::percpu_reader_read(self.raw()) })?;

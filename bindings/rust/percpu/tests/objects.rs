@@ -497,6 +497,20 @@ fn a_picture_has_what_was_counted() {
 }
 
 #[test]
+fn a_reader_tells_that_its_file_was_replaced() {
+    let file = TemporaryFile::new("replaced");
+    Segment::create(file.path()).unwrap();
+    let mut reader = Reader::open(file.path()).unwrap();
+    reader.read().unwrap();
+    std::fs::remove_file(file.path()).unwrap();
+    assert!(matches!(reader.read(), Err(Error::NotFound(_))));
+    Segment::create(file.path()).unwrap();
+    let e = reader.read().unwrap_err();
+    assert!(matches!(e, Error::NotFound(_)), "{e:?}");
+    Reader::open(file.path()).unwrap().read().unwrap();
+}
+
+#[test]
 fn errors_say_why() {
     let file = TemporaryFile::new("errors");
     let segment = Segment::create(file.path()).unwrap();
