@@ -11,6 +11,9 @@ use crate::recorder::Recorder;
 /// The cap of each family, unless the program sets another one.
 const CAP: usize = 1000;
 
+/// The largest cap.
+const MOST: usize = 1_000_000;
+
 /// Options of a recorder.
 ///
 /// ```
@@ -85,6 +88,9 @@ impl<'a> Builder<'a> {
     ///
     /// The segment stays open until the process ends.
     pub fn build(self) -> Result<Recorder, Error> {
+        if !(1..=MOST).contains(&self.cap) {
+            return Err(Error::Cap(self.cap));
+        }
         let segment = self.options.open(self.name)?;
         Ok(Recorder::new(segment, self.name, self.cap, self.presets))
     }
@@ -103,6 +109,8 @@ impl<'a> Builder<'a> {
 pub enum Error {
     /// The segment could not be opened.
     Segment(percpu::Error),
+    /// A cap of families that is not 1 to 1000000.
+    Cap(usize),
     /// The program has installed a recorder before.
     Installed,
 }
@@ -111,6 +119,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Segment(e) => e.fmt(f),
+            Self::Cap(cap) => write!(f, "a cap of {cap} series: 1 to {MOST}"),
             Self::Installed => f.write_str("the program has installed a recorder before"),
         }
     }
@@ -120,7 +129,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Segment(e) => Some(e),
-            Self::Installed => None,
+            Self::Cap(_) | Self::Installed => None,
         }
     }
 }

@@ -63,7 +63,7 @@
 //! where an event is frequent and its labels are constant.
 
 #![deny(missing_docs)]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod builder;
 mod handles;

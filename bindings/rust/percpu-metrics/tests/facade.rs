@@ -158,6 +158,20 @@ fn many_labels_and_too_many() {
 }
 
 #[test]
+fn caps_that_cannot_be_are_refused() {
+    for cap in [0, 1_000_001] {
+        let file = TemporaryFile::new("caps");
+        let error = Builder::new(file.path()).cap(cap).build().unwrap_err();
+        assert_eq!(error, Error::Cap(cap));
+        assert_eq!(
+            error.to_string(),
+            format!("a cap of {cap} series: 1 to 1000000")
+        );
+        assert!(!std::path::Path::new(file.path()).exists());
+    }
+}
+
+#[test]
 fn beyond_the_cap_the_overflow_counts() {
     let picture = picture_after(
         "cap",
