@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,11 +184,14 @@ static size_t unmake_nothing(void *owner, void *const *some, size_t n)
 	return keeps_all ? 0 : n;
 }
 
+static pid_t room_waiters[2]; /* atomic */
+
 static void *wait_for_room(void *arg)
 {
 	void *item;
 
 	who = arg != NULL;
+	__atomic_store_n(&room_waiters[who], (pid_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
 	test_child_require(percpu_pool_wait(&pool, NULL, &item) == 0, "wait");
 	return arg;
 }
@@ -202,6 +207,24 @@ static void await_return(void)
 		await(&pool.waiters, 2);
 }
 
+/* Wait until the waiter sleeps. If it only goes to sleep, the wake of another one may come when it has
+ * looked, found nothing, and sleeps once more: then it looks again. */
+static void await_sleep(unsigned i)
+{
+	char path[64], state = ' ';
+	FILE *f;
+
+	await(&sleeps[i], 1);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+		 __atomic_load_n(&room_waiters[i], __ATOMIC_SEQ_CST));
+	while (state != 'S') {
+		test_sleep_us(100);
+		f = fopen(path, "re");
+		test_child_require(f != NULL && fscanf(f, "%*d %*s %c", &state) == 1, path);
+		fclose(f);
+	}
+}
+
 static int wait_in_a_full_region(void *arg)
 {
 	static uint64_t room;
@@ -215,7 +238,7 @@ static int wait_in_a_full_region(void *arg)
 		test_child_require(pthread_create(&waiters[i], NULL, wait_for_room,
 						  i == 0 ? NULL : &pool) == 0,
 				   "a thread");
-		await(&sleeps[i], 1);
+		await_sleep(i);
 	}
 	test_child_require(__atomic_load_n(&pool.waiters, __ATOMIC_SEQ_CST) == 2, "both wait");
 	test_child_require(__atomic_load_n(&tries, __ATOMIC_SEQ_CST) == tries_before, "no try");
