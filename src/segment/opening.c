@@ -26,6 +26,7 @@ struct look {
 	struct {
 		uint64_t magic;
 		uint32_t version;
+		uint32_t index;
 	} head; /* as in struct percpu_header */
 };
 
