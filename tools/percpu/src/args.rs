@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//! The command line.
+
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+const EXITS: &str = "Exit codes:
+  0  done
+  1  doctor found something to change; gc and reset: the answer was no
+  2  wrong usage
+  3  there is no such segment or metric, or several match
+  4  the file may not be read, or not be changed
+  5  the file is damaged, is no segment, or is of another version
+  6  a process counts in the segment, or that cannot be known
+  7  a system call failed, or the output could not be written
+  8  doctor: the kernel breaks restartable sequences";
+
+/// Look at the metrics of programs that count with libpercpu. A look costs those programs nothing.
+///
+/// A SEGMENT is the name of a file /dev/shm/percpu.NAME or /run/percpu/NAME, the beginning of such a
+/// name if only one begins so, or a path with a '/'.
+#[derive(Parser)]
+#[command(name = "percpu", version, after_help = EXITS, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Subcommand)]
+pub enum Verb {
+    /// List segments
+    Ls(Ls),
+    /// Print the values of a segment
+    Show(Show),
+    /// Print what changes, again and again
+    Watch(Watch),
+    /// Look at rates on the full screen
+    Top(Top),
+    /// Say what this machine offers, or what state a segment is in
+    Doctor(Doctor),
+    /// Remove segments in which no process counts
+    Gc(Gc),
+    /// Set the counts of a segment to 0
+    Reset(Reset),
+    /// Print what changed between two snapshots, or since one
+    Diff(Diff),
+    /// Print a script that completes this command in a shell
+    Completions(Completions),
+    /// Print a man page
+    Man(Man),
+}
+
+/// Which series: a pattern of the name, or of the name and its labels.
+const GLOB: &str = "Patterns of names, such as 'http_*'; one with a '{' is compared with name and \
+                    labels, as in '*{*code=\"5??\"*}'";
+
+#[derive(clap::Args)]
+pub struct Ls {
+    /// Names or paths of segments; without them: all of this machine
+    pub segments: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// In which order series are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    Name,
+    Value,
+}
+
+#[derive(clap::Args)]
+pub struct Show {
+    pub segment: String,
+    #[arg(help = GLOB)]
+    pub globs: Vec<String>,
+    /// Print JSON, which `percpu diff` takes
+    #[arg(long, conflicts_with = "text")]
+    pub json: bool,
+    /// Print text for Prometheus, version 0.0.4
+    #[arg(long)]
+    pub text: bool,
+    /// Print what each CPU has counted
+    #[arg(long, conflicts_with = "text")]
+    pub per_cpu: bool,
+    /// Leave out what is 0
+    #[arg(long)]
+    pub nonzero: bool,
+    /// Sort by name, or by value, the largest first
+    #[arg(long, value_name = "ORDER", default_value = "name")]
+    pub sort: Order,
+}
+
+#[derive(clap::Args)]
+pub struct Watch {
+    pub segment: String,
+    #[arg(help = GLOB)]
+    pub globs: Vec<String>,
+    /// Seconds between two looks
+    #[arg(short = 'n', value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: Duration,
+    /// End after that many looks
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Print lines of CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Print a line of JSON for each look
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Top {
+    /// Names or paths of segments; without them: all of this machine
+    pub segments: Vec<String>,
+    /// Seconds between two looks
+    #[arg(short = 'n', value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: Duration,
+}
+
+#[derive(clap::Args)]
+pub struct Doctor {
+    /// Check this segment; without it: this machine
+    pub segment: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Gc {
+    /// Names or paths of segments; without them: all of this machine
+    pub segments: Vec<String>,
+    /// Remove without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Reset {
+    pub segment: String,
+    /// Reset without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Diff {
+    /// A file that `percpu show --json` has printed, or a segment
+    pub before: String,
+    /// Another one
+    pub after: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Completions {
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(clap::Args)]
+pub struct Man {
+    /// The verb; without it: the page of the command
+    pub verb: Option<String>,
+}
+
+/// Parse a time between two looks.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let says = "give seconds from 0.01 to 86400";
+    let n: f64 = text.parse().map_err(|_| says.to_string())?;
+    if (0.01..=86400.0).contains(&n) {
+        Ok(Duration::from_secs_f64(n))
+    } else {
+        Err(says.to_string())
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+//! Pictures of segments.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{
+    About, Details, Distribution, Family, Kind, Owner, Picture, Series, Share, Source, Value,
+};
+use crate::failure::Failure;
+
+/// A segment of libpercpu.
+pub struct Segment {
+    reader: percpu::Reader,
+    /// Of the latest picture, in its order.
+    known: Vec<Arc<About>>,
+}
+
+impl Segment {
+    pub fn open(name: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            reader: percpu::Reader::open(name)?,
+            known: Vec::new(),
+        })
+    }
+}
+
+/// A number that no other series of this process has.
+pub fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Source for Segment {
+    fn read(&mut self, wanted: &dyn Fn(&About) -> bool) -> Result<Picture, Failure> {
+        let picture = self.reader.read()?;
+        let moment = Instant::now();
+        let mut names = Names::new(std::mem::take(&mut self.known));
+        let mut series = Vec::with_capacity(names.old.len());
+        for s in picture.series() {
+            add(&mut series, &s, &mut names, wanted);
+        }
+        self.known = names.new;
+        Ok(Picture {
+            program: picture.program(),
+            generation: picture.generation(),
+            since: picture.since(),
+            taken: picture.taken(),
+            moment,
+            cpus: picture.cpus(),
+            pending: picture.pending(),
+            owners: picture.owners().into_iter().map(owner).collect(),
+            series,
+        })
+    }
+}
+
+fn owner(o: percpu::Owner) -> Owner {
+    Owner {
+        pid: o.pid,
+        alive: o.alive,
+        name: o.name,
+    }
+}
+
+/// Finds descriptions of the previous picture: most series follow each other as they did there.
+struct Names {
+    old: Vec<Arc<About>>,
+    next: usize,
+    new: Vec<Arc<About>>,
+}
+
+impl Names {
+    fn new(old: Vec<Arc<About>>) -> Self {
+        let new = Vec::with_capacity(old.len());
+        Self { old, next: 0, new }
+    }
+
+    /// The description of a series, and of a field of statistics, if it is one.
+    fn about(&mut self, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> Arc<About> {
+        // After a series that is new, or one that is gone, look a little ahead.
+        const AHEAD: usize = 64;
+        let known = self.old.iter().skip(self.next).take(AHEAD);
+        let about = match known.enumerate().find(|(_, a)| is(a, s, kind, field)) {
+            Some((i, about)) => {
+                self.next += i + 1;
+                about.clone()
+            }
+            None => Arc::new(describe(s, kind, field)),
+        };
+        self.new.push(about.clone());
+        about
+    }
+}
+
+/// Whether that is the description of a series.
+fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> bool {
+    let mut labels = about
+        .labels
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    about.name == s.name()
+        && about.kind == kind
+        && about.since == s.since()
+        && s.labels().all(|l| labels.next() == Some(l))
+        && labels.next() == field.map(|f| (s.field_label(), f))
+        && labels.next().is_none()
+        && about.help == s.help()
+        && about.unit == s.unit()
+}
+
+fn describe(s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> About {
+    let labels = s.labels().chain(field.map(|f| (s.field_label(), f)));
+    About {
+        id: next_id(),
+        name: s.name().to_string(),
+        help: s.help().to_string(),
+        unit: s.unit().to_string(),
+        kind,
+        labels: labels
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect(),
+        since: s.since(),
+    }
+}
+
+/// Add a series, or one for each field of statistics.
+fn add(
+    all: &mut Vec<Series>,
+    s: &percpu::PictureSeries,
+    names: &mut Names,
+    wanted: &dyn Fn(&About) -> bool,
+) {
+    use percpu::Value as V;
+    let family = s.family_cap().map(|cap| {
+        let (overflows, invalid) = s.overflows();
+        Family {
+            cap,
+            overflows,
+            invalid,
+        }
+    });
+    let mut push = |kind, field: Option<&str>, value| {
+        let about = names.about(s, kind, field);
+        let details = wanted(&about).then(|| Box::new(details(s)));
+        all.push(Series {
+            about,
+            value,
+            family,
+            details,
+        });
+    };
+    match s.value() {
+        Ok(V::Counter(n)) => push(Kind::Counter, None, Ok(Value::Count(n))),
+        Ok(V::FCounter(x)) => push(Kind::Counter, None, Ok(Value::Amount(x))),
+        Ok(V::Gauge(n) | V::OwnedGauge(n)) => push(Kind::Gauge, None, Ok(Value::Level(n))),
+        Ok(V::FGauge(x) | V::OwnedFGauge(x)) => push(Kind::Gauge, None, Ok(Value::Measure(x))),
+        Ok(V::Latest(x, when)) => push(Kind::Gauge, None, Ok(Value::Latest(x, when))),
+        Ok(V::Histogram(h)) => {
+            let value = Value::Distribution(Distribution::new(&h));
+            push(Kind::Histogram, None, Ok(value));
+        }
+        Ok(V::Extrema(min, max)) => push(Kind::Extrema, None, Ok(Value::Extrema { min, max })),
+        Ok(V::Info) => push(Kind::Info, None, Ok(Value::Info)),
+        Ok(V::Stats(counts)) => {
+            for (field, n) in s.fields().zip(counts) {
+                push(Kind::Counter, Some(field), Ok(Value::Count(n)));
+            }
+        }
+        Ok(_) => push(
+            Kind::Info,
+            None,
+            Err("this kind is of a later version".into()),
+        ),
+        Err(e) => push(Kind::Info, None, Err(e.to_string())),
+    }
+}
+
+/// What costs more. What a kind does not have stays empty.
+fn details(s: &percpu::PictureSeries) -> Details {
+    let shares = s.owned_each().unwrap_or_default();
+    Details {
+        cpus: s.cpus().unwrap_or_default(),
+        shares: shares
+            .into_iter()
+            .map(|v| Share {
+                owner: Owner {
+                    pid: v.pid,
+                    alive: v.alive,
+                    name: v.name,
+                },
+                value: v.value,
+            })
+            .collect(),
+        exemplars: s.exemplars(),
+    }
+}

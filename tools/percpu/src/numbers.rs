@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+//! Numbers as people read them.
+
+const THOUSANDS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+const PARTS: [&str; 5] = ["", "m", "µ", "n", "p"];
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// In at most 6 columns: `0`, `7`, `999`, `1.50k`, `12.3M`, `-4.00G`, `25.0m`.
+pub fn short(x: f64) -> String {
+    let size = x.abs();
+    if !x.is_finite() {
+        return x.to_string();
+    }
+    if size == 0.0 || (size < 1000.0 && size == size.trunc()) {
+        return format!("{x:.0}");
+    }
+    if size < 1.0 {
+        return scaled(x, &PARTS, |v| v * 1000.0, |v| v < 1.0);
+    }
+    scaled(x, &THOUSANDS, |v| v / 1000.0, |v| v >= 999.5)
+}
+
+/// With the unit where one is known: seconds as `1.50 ms`, bytes as `3.00 MiB`, others as
+/// [`short`], and the unit behind it.
+pub fn with_unit(x: f64, unit: &str) -> String {
+    match unit {
+        "" => short(x),
+        "seconds" if x.abs() >= 100.0 => duration(x),
+        "seconds" if x != 0.0 && x.is_finite() => {
+            let n = scaled(x, &PARTS, |v| v * 1000.0, |v| v < 0.9995);
+            let digits = n.trim_end_matches(char::is_alphabetic);
+            format!("{digits} {}s", &n[digits.len()..])
+        }
+        "bytes" if x.is_finite() => {
+            let n = scaled(x, &BINARY, |v| v / 1024.0, |v| v >= 1023.5);
+            let digits = n.trim_end_matches(char::is_alphabetic);
+            format!("{digits} {}B", &n[digits.len()..])
+        }
+        "seconds" => format!("{} s", short(x)),
+        "ratio" if x.is_finite() => format!("{} %", three_digits(x * 100.0)),
+        unit => format!("{} {unit}", short(x)),
+    }
+}
+
+/// How long something was ago, or lasted, in two units at most: `45s`, `3m 12s`, `2d 4h`.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return seconds.to_string();
+    }
+    let sign = if seconds < 0.0 { "-" } else { "" };
+    let s = seconds.abs() as u64;
+    let (large, small) = match s {
+        0..60 => return format!("{sign}{s}s"),
+        60..3600 => ((s / 60, "m"), (s % 60, "s")),
+        3600..86400 => ((s / 3600, "h"), (s / 60 % 60, "m")),
+        _ => ((s / 86400, "d"), (s / 3600 % 24, "h")),
+    };
+    format!("{sign}{}{} {}{}", large.0, large.1, small.0, small.1)
+}
+
+/// Scale by steps for as long as `again` says so, and there is a name for it.
+fn scaled(x: f64, names: &[&str], step: fn(f64) -> f64, again: fn(f64) -> bool) -> String {
+    let (mut v, mut i) = (x, 0);
+    while i + 1 < names.len() && v != 0.0 && again(v.abs()) {
+        v = step(v);
+        i += 1;
+    }
+    format!("{}{}", three_digits(v), names.get(i).unwrap_or(&""))
+}
+
+fn three_digits(x: f64) -> String {
+    match x.abs() {
+        v if v == 0.0 => "0".to_string(),
+        v if v >= 99.95 => format!("{x:.0}"),
+        v if v >= 9.995 => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (x, text) in [
+            (0.0, "0"),
+            (7.0, "7"),
+            (999.0, "999"),
+            (999.9, "1.00k"),
+            (1500.0, "1.50k"),
+            (12.34, "12.3"),
+            (12_345_678.0, "12.3M"),
+            (-4e9, "-4.00G"),
+            (0.025, "25.0m"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(short(x), text);
+        }
+    }
+
+    #[test]
+    fn units_are_known() {
+        for (x, unit, text) in [
+            (0.0015, "seconds", "1.50 ms"),
+            (1.0, "seconds", "1.00 s"),
+            (0.0, "seconds", "0 s"),
+            (200.0, "seconds", "3m 20s"),
+            (3.0 * 1024.0 * 1024.0, "bytes", "3.00 MiB"),
+            (0.0, "bytes", "0 B"),
+            (0.125, "ratio", "12.5 %"),
+            (3.0, "requests", "3 requests"),
+            (3.0, "", "3"),
+        ] {
+            assert_eq!(with_unit(x, unit), text);
+        }
+    }
+
+    #[test]
+    fn times_have_two_units() {
+        for (s, text) in [
+            (5.9, "5s"),
+            (192.0, "3m 12s"),
+            (7260.0, "2h 1m"),
+            (187_200.0, "2d 4h"),
+        ] {
+            assert_eq!(duration(s), text);
+        }
+    }
+}
