@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::haproxy::Haproxy;
 use super::segment::Segment;
 use super::Source;
 use crate::failure::{Exit, Failure};
@@ -18,31 +19,36 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// All segments of this machine by their names. A name that is in both places is the first one's.
+/// All segments of this machine by their names, and HAProxy's files in /dev/shm by their paths. A
+/// name that is in both places is the first one's.
 pub fn all() -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for (folder, prefix) in PLACES {
-        let Ok(files) = std::fs::read_dir(folder) else {
-            continue;
-        };
-        for file in files.flatten() {
-            let is_file = file.file_type().is_ok_and(|t| t.is_file());
-            let text = file.file_name().into_string();
-            if let (true, Ok(text)) = (is_file, text) {
-                let Some(name) = text.strip_prefix(prefix) else {
-                    continue;
-                };
-                if !found.iter().any(|f| f.name == name) {
-                    found.push(Found {
-                        name: name.to_string(),
-                        path: file.path(),
-                    });
-                }
+        for (file, path) in files(folder) {
+            let name = match file.strip_prefix(prefix) {
+                Some(name) => name.to_string(),
+                None if matches!(Haproxy::open(&path), Some(Ok(_))) => path.display().to_string(),
+                None => continue,
+            };
+            if !found.iter().any(|f| f.name == name) {
+                found.push(Found { name, path });
             }
         }
     }
     found.sort();
     found
+}
+
+/// The regular files of a folder. A name that is not UTF-8 is nobody's.
+fn files(folder: &str) -> Vec<(String, PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_file()))
+        .filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())))
+        .collect()
 }
 
 /// What a name on the command line means: a path, a name, or the beginning of just one.
@@ -80,6 +86,11 @@ pub fn one(text: &str) -> Result<Found, Failure> {
 
 /// Open what was found, whatever kind of file it is.
 pub fn open(found: &Found) -> Result<Box<dyn Source>, Failure> {
-    let name = found.path.to_string_lossy();
-    Ok(Box::new(Segment::open(&name)?))
+    match Segment::open(&found.path.to_string_lossy()) {
+        Ok(segment) => Ok(Box::new(segment)),
+        Err(failure) => match Haproxy::open(&found.path) {
+            Some(file) => Ok(Box::new(file?)),
+            None => Err(failure),
+        },
+    }
 }

@@ -3,6 +3,8 @@
 
 mod distribution;
 pub mod find;
+mod haproxy;
+mod haproxy_fields;
 mod live;
 mod segment;
 

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: MIT
+//! Pictures of HAProxy's shm-stats-file, versions 1.2 and 1.3, which HAProxy describes in
+//! doc/internals/shm-stats-file-description.txt. The file is only read. It may be anyone's, so what
+//! it says is checked.
+//!
+//! A frontend, a backend, a listener or a server has an object for each thread group. The objects
+//! of one GUID and one side are added up.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use super::haproxy_fields::Side;
+use super::segment::next_id;
+use super::{About, Kind, Owner, Picture, Series, Source, Value};
+use crate::failure::{Exit, Failure};
+
+const HEAD: usize = 672;
+const SLOTS: usize = 64;
+const SLOTS_AT: usize = 24;
+const OBJECTS_AT: usize = SLOTS_AT + SLOTS * 8;
+
+/// In an object.
+const GUID: usize = 128;
+const GROUP_AT: usize = 128;
+const TYPE_AT: usize = 130;
+const USERS_AT: usize = 136;
+const COUNTS_AT: usize = 144;
+
+/// More objects than any configuration has: 2000 for each of 64 thread groups by default.
+const OBJECTS: usize = 1 << 20;
+
+/// An open file, and the series of its latest picture.
+pub struct Haproxy {
+    file: File,
+    path: PathBuf,
+    version: Version,
+    known: BTreeMap<Key, Arc<About>>,
+}
+
+#[derive(Clone, Copy)]
+struct Version {
+    minor: u8,
+    /// Bytes of an object.
+    object: usize,
+}
+
+/// A series: of which GUID, of which side, and which of the fields.
+type Key = (String, Side, usize);
+
+/// What is read of the head.
+struct Head {
+    objects: usize,
+    owners: Vec<Owner>,
+}
+
+impl Haproxy {
+    /// Open a file that looks like one. `None` if it does not.
+    pub fn open(path: &Path) -> Option<Result<Self, Failure>> {
+        // A pipe would wait for a writer.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(path)
+            .ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut head = [0; HEAD];
+        file.read_exact_at(&mut head, 0).ok()?;
+        let version = match (head[0], head[1]) {
+            (1, 2) => Version {
+                minor: 2,
+                object: 552,
+            },
+            (1, 3) => Version {
+                minor: 3,
+                object: 560,
+            },
+            (1, minor) if path.file_name()?.to_string_lossy().contains("haproxy") => {
+                return Some(Err(Failure::new(
+                    Exit::BadFile,
+                    format!(
+                        "{} is a shm-stats-file of version 1.{minor}: 1.2 and 1.3 can be read",
+                        path.display()
+                    ),
+                )))
+            }
+            _ => return None,
+        };
+        let slots = number(&head, OBJECTS_AT + 4) as usize;
+        let size = file.metadata().ok()?.len();
+        let fits = slots
+            .checked_mul(version.object)
+            .is_some_and(|n| HEAD as u64 + n as u64 <= size);
+        let used = number(&head, OBJECTS_AT) as usize;
+        if !fits || used > slots || slots > OBJECTS {
+            return None;
+        }
+        Some(Ok(Self {
+            file,
+            path: path.to_path_buf(),
+            version,
+            known: BTreeMap::new(),
+        }))
+    }
+
+    fn head(&self) -> Result<Head, Failure> {
+        let mut bytes = [0; HEAD];
+        self.file
+            .read_exact_at(&mut bytes, 0)
+            .map_err(|e| self.unreadable(&e))?;
+        if bytes[..2] != [1, self.version.minor] {
+            return Err(Failure::new(
+                Exit::BadFile,
+                format!("{} is no shm-stats-file any more", self.path.display()),
+            ));
+        }
+        let now = number(&bytes, 4);
+        let owner = |i: usize| {
+            let pid = number(&bytes, SLOTS_AT + 8 * i);
+            let until = number(&bytes, SLOTS_AT + 8 * i + 4);
+            // A slot is left with a pid of -1; a heartbeat of 0 is none.
+            let used = pid != 0 && i32::try_from(pid).is_ok();
+            let beats = until != 0 && (until.wrapping_sub(now) as i32) > 0;
+            used.then(|| Owner {
+                pid,
+                alive: beats && Path::new(&format!("/proc/{pid}")).exists(),
+                name: String::new(),
+            })
+        };
+        Ok(Head {
+            objects: (number(&bytes, OBJECTS_AT) as usize).min(OBJECTS),
+            owners: (0..SLOTS).filter_map(owner).collect(),
+        })
+    }
+
+    /// Read the objects that are there, and those only: the file may be shorter than it says.
+    fn objects(&self, n: usize) -> Result<Vec<u8>, Failure> {
+        let size = self.file.metadata().map_err(|e| self.unreadable(&e))?.len();
+        let there = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD) / self.version.object;
+        let mut bytes = vec![0; n.min(there) * self.version.object];
+        self.file
+            .read_exact_at(&mut bytes, HEAD as u64)
+            .map_err(|e| self.unreadable(&e))?;
+        Ok(bytes)
+    }
+
+    fn unreadable(&self, e: &std::io::Error) -> Failure {
+        Failure::new(
+            Exit::BadFile,
+            format!("{} cannot be read: {e}", self.path.display()),
+        )
+    }
+
+    fn replaced(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let ours = self.file.metadata().map(|m| (m.dev(), m.ino()));
+        let theirs = std::fs::symlink_metadata(&self.path).map(|m| (m.dev(), m.ino()));
+        !matches!((ours, theirs), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
+impl Source for Haproxy {
+    fn read(&mut self, _: &dyn Fn(&About) -> bool) -> Result<Picture, Failure> {
+        if self.replaced() {
+            return Err(Failure::new(
+                Exit::NotFound,
+                format!("{} is another file now, or none", self.path.display()),
+            ));
+        }
+        let head = self.head()?;
+        let bytes = self.objects(head.objects)?;
+        let moment = Instant::now();
+        let since = self.file.metadata().and_then(|m| m.created());
+        let since = since.unwrap_or(SystemTime::UNIX_EPOCH);
+        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+        let mut pending = 0;
+        for object in bytes.chunks_exact(self.version.object) {
+            if !add(&mut sums, object, self.version.minor) {
+                pending += 1;
+            }
+        }
+        let known = std::mem::take(&mut self.known);
+        let mut series = Vec::with_capacity(sums.len());
+        for (key, sum) in sums {
+            let about = match known.get(&key) {
+                Some(about) => about.clone(),
+                None => match describe(&key, since) {
+                    Some(about) => Arc::new(about),
+                    None => continue,
+                },
+            };
+            self.known.insert(key, about.clone());
+            series.push(Series {
+                about,
+                value: Ok(Value::Count(sum)),
+                family: None,
+                details: None,
+            });
+        }
+        series.sort_by(|a, b| {
+            (&a.about.name, &a.about.labels).cmp(&(&b.about.name, &b.about.labels))
+        });
+        Ok(Picture {
+            program: "haproxy".to_string(),
+            generation: 1,
+            since,
+            taken: SystemTime::now(),
+            moment,
+            cpus: 0,
+            pending,
+            owners: head.owners,
+            series,
+        })
+    }
+}
+
+/// Add what an object has to the sums. Return whether it is in use and whole.
+fn add(sums: &mut BTreeMap<Key, u64>, object: &[u8], minor: u8) -> bool {
+    let users = wide(object, USERS_AT);
+    let group = u16::from_le_bytes([object[GROUP_AT], object[GROUP_AT + 1]]);
+    let side = match object[TYPE_AT] {
+        0 => Side::Front,
+        1 => Side::Back,
+        _ => return false,
+    };
+    let end = object[..GUID].iter().position(|b| *b == 0);
+    let guid = end.and_then(|n| std::str::from_utf8(&object[..n]).ok());
+    match guid {
+        Some(guid) if users != 0 && group != 0 && !guid.is_empty() => {
+            for (i, field) in side.fields().enumerate() {
+                if let Some(at) = field.at(side, minor) {
+                    let n = wide(object, COUNTS_AT + at);
+                    let sum = sums.entry((guid.to_string(), side, i)).or_default();
+                    *sum = sum.wrapping_add(n);
+                }
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+fn describe((guid, side, i): &Key, since: SystemTime) -> Option<About> {
+    let field = side.fields().nth(*i)?;
+    let mut labels = vec![("guid".to_string(), guid.clone())];
+    labels.extend(
+        field
+            .label
+            .map(|(name, value)| (name.to_string(), value.to_string())),
+    );
+    Some(About {
+        id: next_id(),
+        name: format!("haproxy_{}_{}", side.word(), field.name),
+        help: field.help.to_string(),
+        unit: field.unit().to_string(),
+        kind: Kind::Counter,
+        labels,
+        since,
+    })
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn wide(bytes: &[u8], at: usize) -> u64 {
+    u64::from(number(bytes, at)) | u64::from(number(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with objects, each of a GUID, a group, a type, users, and counts by their offsets.
+    struct Made(PathBuf, Vec<u8>);
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    impl Made {
+        fn new(name: &str, minor: u8) -> Self {
+            let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+            let mut head = vec![0; 672];
+            head[0] = 1;
+            head[1] = minor;
+            head[4..8].copy_from_slice(&1000u32.to_le_bytes());
+            Self(path, head)
+        }
+
+        fn slot(mut self, i: usize, pid: u32, heartbeat: u32) -> Self {
+            self.1[24 + 8 * i..][..4].copy_from_slice(&pid.to_le_bytes());
+            self.1[28 + 8 * i..][..4].copy_from_slice(&heartbeat.to_le_bytes());
+            self
+        }
+
+        fn object(mut self, guid: &[u8], group: u16, kind: u8, users: u64) -> Self {
+            let mut object = vec![0; if self.1[1] == 2 { 552 } else { 560 }];
+            object[..guid.len()].copy_from_slice(guid);
+            object[128..130].copy_from_slice(&group.to_le_bytes());
+            object[130] = kind;
+            object[136..144].copy_from_slice(&users.to_le_bytes());
+            // Each word says where it is.
+            for at in (0..object.len() - 144 - 64).step_by(8) {
+                object[144 + at..][..8].copy_from_slice(&(1000 + at as u64).to_le_bytes());
+            }
+            self.1.extend(object);
+            for at in [536, 540] {
+                let n = number(&self.1, at) + 1;
+                self.1[at..at + 4].copy_from_slice(&n.to_le_bytes());
+            }
+            self
+        }
+
+        fn write(&self) -> Haproxy {
+            std::fs::write(&self.0, &self.1).unwrap();
+            Haproxy::open(&self.0).unwrap().unwrap()
+        }
+
+        fn refused(&self) -> bool {
+            std::fs::write(&self.0, &self.1).unwrap();
+            Haproxy::open(&self.0).is_none()
+        }
+    }
+
+    fn value(picture: &Picture, text: &str) -> Option<f64> {
+        let found = picture.series.iter().find(|s| s.about.to_string() == text);
+        found.map(|s| s.value.as_ref().unwrap().number())
+    }
+
+    #[test]
+    fn objects_of_one_guid_are_added_up() {
+        let made = Made::new("haproxy-sum", 3)
+            .object(b"web", 1, 0, 1)
+            .object(b"web", 2, 0, 2)
+            .object(b"web", 1, 1, 1);
+        let mut file = made.write();
+        let picture = file.read(&|_| false).unwrap();
+        for (text, sum) in [
+            ("haproxy_frontend_sessions_total{guid=\"web\"}", 2160.0),
+            ("haproxy_frontend_connections_total{guid=\"web\"}", 2352.0),
+            (
+                "haproxy_frontend_http_cache_hint_hits_total{guid=\"web\"}",
+                2560.0,
+            ),
+            (
+                "haproxy_frontend_http_responses_total{guid=\"web\",code=\"5xx\"}",
+                2672.0,
+            ),
+            (
+                "haproxy_frontend_request_errors_total{guid=\"web\"}",
+                2688.0,
+            ),
+            ("haproxy_backend_http_requests_total{guid=\"web\"}", 1200.0),
+            (
+                "haproxy_backend_connection_errors_total{guid=\"web\"}",
+                1312.0,
+            ),
+        ] {
+            assert_eq!(value(&picture, text), Some(sum), "{text}");
+        }
+        let again = file.read(&|_| false).unwrap();
+        assert!(Arc::ptr_eq(
+            &again.series[0].about,
+            &picture.series[0].about
+        ));
+    }
+
+    #[test]
+    fn the_version_before_lacks_a_word() {
+        let made = Made::new("haproxy-old", 2)
+            .object(b"web", 1, 0, 1)
+            .object(b"b", 1, 1, 1);
+        let picture = made.write().read(&|_| false).unwrap();
+        let hits = "haproxy_frontend_http_cache_hint_hits_total{guid=\"web\"}";
+        assert_eq!(value(&picture, hits), None);
+        let errors = "haproxy_frontend_request_errors_total{guid=\"web\"}";
+        assert_eq!(value(&picture, errors), Some(1336.0));
+        let failed = "haproxy_backend_connection_errors_total{guid=\"b\"}";
+        assert_eq!(value(&picture, failed), Some(1304.0));
+    }
+
+    #[test]
+    fn free_and_damaged_objects_are_left_out() {
+        let made = Made::new("haproxy-hostile", 3)
+            .object(b"free", 1, 0, 0)
+            .object(b"reused", 0, 0, 1)
+            .object(b"", 1, 0, 1)
+            .object(&[b'x'; 128], 1, 0, 1)
+            .object(b"\xff\xfe", 1, 0, 1)
+            .object(b"kind", 1, 2, 1)
+            .object(b"good", 1, 1, u64::MAX);
+        let picture = made.write().read(&|_| false).unwrap();
+        assert_eq!(picture.pending, 6);
+        let good = |s: &Series| s.about.labels[0].1 == "good";
+        assert!(!picture.series.is_empty() && picture.series.iter().all(good));
+    }
+
+    #[test]
+    fn processes_live_by_heartbeat_and_pid() {
+        let own = std::process::id();
+        let made = Made::new("haproxy-slots", 3)
+            .slot(0, own, 2000)
+            .slot(1, own, 1000) // over
+            .slot(2, own, 0) // none
+            .slot(3, 0x7fff_ffff, 2000) // no such process
+            .slot(63, u32::MAX, 2000); // left
+        let owners = made.write().read(&|_| false).unwrap().owners;
+        let alive: Vec<_> = owners.iter().map(|o| o.alive).collect();
+        assert_eq!(alive, [true, false, false, false]);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_short_or_replaced_is_told() {
+        let made = Made::new("haproxy-cut", 3)
+            .object(b"web", 1, 0, 1)
+            .object(b"x", 1, 0, 1);
+        let mut file = made.write();
+        std::fs::write(&made.0, &made.1[..672 + 560 + 5]).unwrap();
+        let picture = file.read(&|_| false).unwrap();
+        assert!(picture.series.iter().all(|s| s.about.labels[0].1 == "web"));
+        std::fs::write(&made.0, &made.1[..100]).unwrap();
+        assert_eq!(file.read(&|_| false).unwrap_err().exit, Exit::BadFile);
+        std::fs::remove_file(&made.0).unwrap();
+        assert_eq!(file.read(&|_| false).unwrap_err().exit, Exit::NotFound);
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let made = || Made::new("haproxy-other", 3).object(b"web", 1, 0, 1);
+        let mut more_used = made();
+        more_used.1[536] = 2;
+        let mut more_slots = made();
+        more_slots.1[540..544].copy_from_slice(&u32::MAX.to_le_bytes());
+        let mut short = made();
+        short.1.truncate(671);
+        let mut minor = made();
+        minor.1[1] = 9;
+        let newer = {
+            std::fs::write(&minor.0, &minor.1).unwrap();
+            Haproxy::open(&minor.0).unwrap().map(|_| ()).unwrap_err()
+        };
+        assert!(newer.sentence.contains("version 1.9"), "{newer}");
+        let mut foreign = made();
+        foreign.1[0] = 0x7f;
+        assert!(more_used.refused() && more_slots.refused());
+        assert!(short.refused() && foreign.refused());
+    }
+}
