@@ -4,6 +4,9 @@
 
 rust=$build/rust
 crates=bindings/rust
+# The tests that pass on each tier.
+on_each_tier=(--lib --test model --test histograms --test objects --test families --test segments
+	--test threads)
 oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' $crates/Cargo.toml)
 
 new_cargo()
@@ -106,21 +109,19 @@ rust_late()
 {
 	local late=(--features 'vendored late')
 	crate build --release -p percpu "${late[@]}" --example plugin &&
-		crate test --release -p percpu "${late[@]}" --lib --test model --test objects \
-			--test threads --test plugin
+		crate test --release -p percpu "${late[@]}" "${on_each_tier[@]}" --test plugin
 }
 
 # Its status is $not_here where there is no cargo.
 test_rust()
 {
-	local tiers=(--lib --test model --test objects --test threads)
 	new_cargo || return "$not_here"
 	mkdir -p "$rust"
 	step 'rust: a program in C beside it' build_peer
 	PERCPU_PEER=$rust/peer step 'rust: tests' crate_tests
-	PERCPU_TIER=cpu step 'rust: tier cpu' crate_tests "${tiers[@]}"
-	PERCPU_TIER=shared step 'rust: tier shared' crate_tests "${tiers[@]}"
-	GLIBC_TUNABLES=glibc.pthread.rseq=0 step 'rust: own registration' crate_tests "${tiers[@]}"
+	PERCPU_TIER=cpu step 'rust: tier cpu' crate_tests "${on_each_tier[@]}"
+	PERCPU_TIER=shared step 'rust: tier shared' crate_tests "${on_each_tier[@]}"
+	GLIBC_TUNABLES=glibc.pthread.rseq=0 step 'rust: own registration' crate_tests "${on_each_tier[@]}"
 	step 'rust: examples' rust_examples
 	if [ -x "$build/gcc/examples/prefork/prefork" ]; then
 		step 'rust: prefork' rust_prefork

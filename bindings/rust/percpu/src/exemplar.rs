@@ -11,7 +11,8 @@ use percpu_sys as sys;
 use crate::error::{check, explained, Error};
 use crate::gauge::time;
 use crate::handle::{debug_as_name, object, Handle};
-use crate::segment::{Metric, MetricTexts, Segment};
+use crate::metric::MetricTexts;
+use crate::{Metric, Segment};
 
 object!(percpu_exemplars, percpu_exemplars_destroy);
 

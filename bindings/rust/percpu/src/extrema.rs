@@ -5,7 +5,7 @@ use percpu_sys as sys;
 
 use crate::error::{check, Error};
 use crate::handle::{debug_as_name, object, Handle};
-use crate::segment::{Metric, Segment};
+use crate::{Metric, Segment};
 
 object!(percpu_extrema, percpu_extrema_destroy);
 

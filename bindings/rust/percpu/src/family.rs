@@ -12,10 +12,10 @@ use crate::counter;
 use crate::error::{explained, Error};
 use crate::handle::{non_null, Handle, Object};
 use crate::histogram;
-use crate::segment::{array, pointers, text, Metric, MetricTexts, Segment};
+use crate::metric::{array, pointers, text, MetricTexts};
 use crate::{
     Counter, Exemplars, Extrema, FCounter, FExtrema, FGauge, Gauge, Histogram, HistogramOptions,
-    Latest, OwnedFGauge, OwnedGauge, Rule,
+    Latest, Metric, OwnedFGauge, OwnedGauge, Rule, Segment,
 };
 
 mod kinds {

@@ -7,7 +7,7 @@ use percpu_sys as sys;
 
 use crate::error::{check, Error};
 use crate::handle::{debug_as_name, Handle, Object};
-use crate::segment::{Metric, Segment};
+use crate::{Metric, Segment};
 
 /// The segment keeps these, and no process has one of its own.
 macro_rules! of_segments {

@@ -9,8 +9,9 @@ use percpu_sys as sys;
 
 use crate::error::{check, Error};
 use crate::handle::{object, Handle};
-use crate::segment::{pointers, text, Metric, Segment};
+use crate::metric::{pointers, text};
 use crate::seq::{self, Bank, Cell};
+use crate::{Metric, Segment};
 
 object!(percpu_stats, percpu_stats_destroy);
 

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use metrics::with_local_recorder;
 use percpu::{Reader, Value};
+use percpu_metrics::{Builder, Recorder};
 
 /// The path of a file, which is removed in the end.
 pub struct TemporaryFile(PathBuf);
@@ -112,4 +114,17 @@ impl Picture {
             .filter(|k| k.starts_with("metrics_problems_total"));
         told.map(|k| self.counter(k)).sum()
     }
+}
+
+/// Call f with a recorder for a file of its own, and return what a reader finds then.
+pub fn picture_after(
+    what: &str,
+    change: impl Fn(Builder) -> Builder,
+    f: impl Fn(Recorder),
+) -> Picture {
+    let file = TemporaryFile::new(what);
+    let recorder = change(Builder::new(file.path())).build().unwrap();
+    assert_eq!(recorder.fallback(), None);
+    with_local_recorder(&recorder, || f(recorder));
+    Picture::of(file.path())
 }

@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use percpu::{Metric, Segment};
+
 /// Numbers that are the same in each run (xorshift64*).
 pub struct Random(u64);
 
@@ -44,4 +46,20 @@ impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// Run a test on an object of this process, and on one in a segment.
+pub fn both<T>(
+    name: &str,
+    new: impl FnOnce() -> Result<T, percpu::Error>,
+    declare: impl FnOnce(&Segment, &Metric) -> Result<T, percpu::Error>,
+    test: impl Fn(T, Random),
+) {
+    percpu::selftest(); // until then no sequence runs
+    test(new().unwrap(), Random::new(1));
+    let file = TemporaryFile::new(name);
+    let segment = Segment::create(file.path()).unwrap();
+    let object = declare(&segment, &Metric::new(name).label("where", "segment")).unwrap();
+    drop(segment); // the object keeps it open
+    test(object, Random::new(2));
 }

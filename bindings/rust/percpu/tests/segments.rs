@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+//! Segments, readers and errors.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::TemporaryFile;
+use percpu::{
+    Error, Histogram, HistogramOptions, Metric, Reader, Rule, Segment, SegmentOptions, Value,
+};
+
+percpu::stats! { struct Traffic { packets, bytes } }
+
+#[test]
+fn a_picture_has_what_was_counted() {
+    let file = TemporaryFile::new("picture");
+    let segment = SegmentOptions::new()
+        .create()
+        .program("rust test")
+        .mode(0o600)
+        .open(file.path())
+        .unwrap();
+    assert_eq!(segment.fallback(), None);
+    let m = |name| Metric::new(name).help("Help.").unit("things");
+    segment
+        .counter(&m("a").label("x", "1").label("y", "ü"))
+        .unwrap()
+        .add(u64::MAX);
+    segment.fcounter(&m("b")).unwrap().add(0.5).unwrap();
+    segment.gauge(&m("c")).unwrap().set(-3).unwrap();
+    segment.fgauge(&m("d")).unwrap().set(-3.5).unwrap();
+    segment.latest(&m("e")).unwrap().set(f64::INFINITY).unwrap();
+    segment
+        .histogram(&m("f"), &HistogramOptions::new())
+        .unwrap()
+        .record(0.5);
+    segment.extrema(&m("g")).unwrap().observe(4).unwrap();
+    segment
+        .owned_gauge(&m("h"), Rule::Sum)
+        .unwrap()
+        .add(2)
+        .unwrap();
+    segment
+        .owned_fgauge(&m("i"), Rule::Min)
+        .unwrap()
+        .set(2.5)
+        .unwrap();
+    segment
+        .info(&Metric::new("j").label("version", "1"))
+        .unwrap();
+    let traffic = segment.stats::<Traffic>(&m("k"), "kind").unwrap();
+    traffic
+        .update(&Traffic {
+            packets: 1,
+            bytes: 60,
+        })
+        .unwrap();
+    segment.latest(&m("l")).unwrap();
+
+    let mut reader = Reader::open(file.path()).unwrap();
+    for consistent in [false, true] {
+        if consistent {
+            reader.set_consistent().unwrap();
+            reader.set_timeout(Duration::from_secs(60)).unwrap();
+        }
+        let picture = reader.read().unwrap();
+        assert_eq!(
+            (picture.generation(), picture.pending(), picture.missing()),
+            (1, 0, 0)
+        );
+        assert_eq!(
+            (picture.program().as_str(), picture.why_missing()),
+            ("rust test", None)
+        );
+        assert!(picture.since() <= picture.taken());
+        let names: Vec<String> = picture.series().map(|s| s.name().to_string()).collect();
+        assert_eq!(names.concat(), "abcdefghijkl");
+        for s in picture.series() {
+            if s.name() != "j" {
+                assert_eq!(
+                    (s.help(), s.unit(), s.family_cap()),
+                    ("Help.", "things", None)
+                );
+            }
+            let value = s.value();
+            let right = match (s.name(), &value) {
+                ("a", Ok(Value::Counter(u64::MAX))) => {
+                    s.labels().eq([("x", "1"), ("y", "ü")]) && !s.cpus().unwrap().is_empty()
+                }
+                ("b", Ok(Value::FCounter(v))) => *v == 0.5,
+                ("c", Ok(Value::Gauge(-3))) => s.number().unwrap() == -3.0,
+                ("d", Ok(Value::FGauge(v))) => *v == -3.5,
+                ("e", Ok(Value::Latest(v, when))) => v.is_infinite() && *when > picture.since(),
+                ("f", Ok(Value::Histogram(snapshot))) => snapshot.count() == 1,
+                ("g", Ok(Value::Extrema(min, max))) => (*min, *max) == (4.0, 4.0),
+                ("h", Ok(Value::OwnedGauge(2))) => true,
+                ("i", Ok(Value::OwnedFGauge(v))) => *v == 2.5,
+                ("j", Ok(Value::Info)) => s.labels().eq([("version", "1")]),
+                ("k", Ok(Value::Stats(values))) => {
+                    s.field_label() == "kind"
+                        && s.fields().eq(["packets", "bytes"])
+                        && *values == [1, 60]
+                }
+                ("l", Err(Error::Empty(_))) => true,
+                _ => false,
+            };
+            assert!(right, "{s:?}");
+        }
+        let text = picture.prometheus().unwrap();
+        assert!(text.contains("k{kind=\"bytes\"} 60\n"), "{text}");
+        assert!(picture.json().unwrap().starts_with('['));
+    }
+}
+
+#[test]
+fn a_reader_tells_that_its_file_was_replaced() {
+    let file = TemporaryFile::new("replaced");
+    Segment::create(file.path()).unwrap();
+    let mut reader = Reader::open(file.path()).unwrap();
+    reader.read().unwrap();
+    std::fs::remove_file(file.path()).unwrap();
+    assert!(matches!(reader.read(), Err(Error::NotFound(_))));
+    Segment::create(file.path()).unwrap();
+    let e = reader.read().unwrap_err();
+    assert!(matches!(e, Error::NotFound(_)), "{e:?}");
+    Reader::open(file.path()).unwrap().read().unwrap();
+}
+
+#[test]
+fn errors_say_why() {
+    let file = TemporaryFile::new("errors");
+    let segment = Segment::create(file.path()).unwrap();
+    segment.counter(&Metric::new("a")).unwrap();
+    let e = segment.gauge(&Metric::new("a")).unwrap_err();
+    assert!(
+        matches!(e, Error::Exists(_)) && e.to_string().contains("counter"),
+        "{e}"
+    );
+    assert_eq!(e.errno(), libc::EEXIST);
+    assert_eq!(
+        std::io::Error::from(e.clone()).kind(),
+        std::io::ErrorKind::AlreadyExists
+    );
+    assert_eq!(std::io::Error::from(e.clone()).to_string(), e.to_string());
+    for metric in [
+        Metric::new(""),
+        Metric::new("a\0b"),
+        Metric::new("b").help("\0"),
+        Metric::new("b").unit("\0"),
+        Metric::new("b").label("\0", ""),
+        Metric::new("b").label("x", "\0"),
+        Metric::new("b").label("x", "1").label("x", "2"),
+    ] {
+        let e = segment.counter(&metric).unwrap_err();
+        assert!(
+            matches!(e, Error::Invalid(_)) && !e.to_string().is_empty(),
+            "{metric:?}: {e}"
+        );
+    }
+    let long = "x".repeat(300);
+    assert!(matches!(
+        segment.counter(&Metric::new(&long)),
+        Err(Error::TooLong(_))
+    ));
+    assert!(matches!(Segment::open("a\0b"), Err(Error::Invalid(_))));
+    assert!(matches!(
+        Segment::open("no such segment"),
+        Err(Error::Invalid(_))
+    ));
+    assert!(matches!(
+        Segment::open("no_such_segment"),
+        Err(Error::NotFound(_))
+    ));
+    assert!(matches!(Reader::open("/"), Err(Error::Damaged(_))));
+    let wrong = HistogramOptions::new().bounds(&[2.0, 1.0]);
+    assert!(matches!(Histogram::new(&wrong), Err(Error::Invalid(_))));
+    let wrong = HistogramOptions::new().bounds(&[1.0]).summary();
+    assert!(matches!(
+        segment.histogram(&Metric::new("h"), &wrong),
+        Err(Error::Invalid(_))
+    ));
+    let other = SegmentOptions::new().program("another").open(file.path());
+    assert!(matches!(other, Err(Error::Exists(_))));
+    let e = percpu::FCounter::new().unwrap().add(f64::NAN).unwrap_err();
+    assert!(!e.to_string().is_empty() && e.errno() == libc::EDOM);
+}
+
+#[test]
+fn a_segment_goes_on_begins_anew_or_falls_back() {
+    let file = TemporaryFile::new("anew");
+    let count = |options: SegmentOptions| {
+        let segment = options.open(file.path()).unwrap();
+        let c = segment.counter(&Metric::new("n")).unwrap();
+        c.inc();
+        c.fetch()
+    };
+    assert_eq!(count(SegmentOptions::new().create()), 1);
+    assert_eq!(count(SegmentOptions::new()), 2);
+    assert_eq!(count(SegmentOptions::new().anew()), 1);
+    let nowhere = SegmentOptions::new()
+        .create()
+        .fallback()
+        .open("/nowhere/segment")
+        .unwrap();
+    assert!(nowhere.fallback().unwrap().contains("/nowhere"));
+    let c = nowhere.counter(&Metric::new("n")).unwrap();
+    c.inc();
+    assert_eq!(c.fetch(), 1);
+}
