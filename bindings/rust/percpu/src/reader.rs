@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reading all metrics of a segment from outside (`reader.h`).
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
@@ -50,6 +51,16 @@ impl Reader {
         let mut raw = ptr::null_mut();
         // SAFETY: the string is valid; the call stores a reader.
         explained(unsafe { sys::percpu_reader_open(name.as_ptr(), &mut raw) })?;
+        non_null(raw).map(Self)
+    }
+
+    /// Open the segment in a file that is open to read. The reader does not keep the descriptor.
+    ///
+    /// Fails as [`Reader::open`].
+    pub fn open_fd(fd: BorrowedFd<'_>) -> Result<Self, Error> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the descriptor is open; the call stores a reader.
+        explained(unsafe { sys::percpu_reader_open_fd(fd.as_raw_fd(), &mut raw) })?;
         non_null(raw).map(Self)
     }
 

@@ -2,6 +2,7 @@
 //! Named metrics in a file, in which any number of processes count (`segment.h`).
 
 use std::ffi::{c_char, c_int, CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -125,6 +126,31 @@ impl<'a> SegmentOptions<'a> {
     /// [`Error::Exists`] (another program has made it) and others, as `percpu_segment_open()`.
     pub fn open(&self, name: &str) -> Result<Segment, Error> {
         let name = text("name", name)?;
+        self.opened(|flags, options, raw| {
+            // SAFETY: the string and the options are valid; the call stores a segment.
+            unsafe { sys::percpu_segment_open(name.as_ptr(), flags, options, raw) }
+        })
+    }
+
+    /// Open the segment in a file that is open to read and write, such as a memfd: an empty one
+    /// with [`SegmentOptions::create`] by one process, which then passes it on.
+    ///
+    /// Fails as [`SegmentOptions::open`], and as `percpu_segment_open_fd()`.
+    pub fn open_fd(&self, fd: BorrowedFd<'_>) -> Result<Segment, Error> {
+        self.opened(|flags, options, raw| {
+            // SAFETY: the descriptor and the options are valid; the call stores a segment.
+            unsafe { sys::percpu_segment_open_fd(fd.as_raw_fd(), flags, options, raw) }
+        })
+    }
+
+    fn opened(
+        &self,
+        call: impl FnOnce(
+            u32,
+            *const sys::percpu_segment_options,
+            *mut *mut sys::percpu_segment,
+        ) -> c_int,
+    ) -> Result<Segment, Error> {
         let program = self.program.map(|p| text("program", p)).transpose()?;
         let options = sys::percpu_segment_options {
             size: size_of::<sys::percpu_segment_options>(),
@@ -133,10 +159,7 @@ impl<'a> SegmentOptions<'a> {
             program: pointer(&program),
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: the strings and the options are valid; the call stores a segment.
-        explained(unsafe {
-            sys::percpu_segment_open(name.as_ptr(), self.flags, &options, &mut raw)
-        })?;
+        explained(call(self.flags, &options, &mut raw))?;
         Ok(Segment(Keep::Counted(Arc::new(Opened(non_null(raw)?)))))
     }
 }

@@ -16,6 +16,17 @@ pub enum Tier {
     Rseq,
 }
 
+impl std::fmt::Display for Tier {
+    /// As `percpu_tier_name()`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Shared => "shared",
+            Self::Cpu => "cpu",
+            Self::Rseq => "rseq",
+        })
+    }
+}
+
 impl Tier {
     fn of(tier: sys::percpu_tier) -> Self {
         match tier {
@@ -24,6 +35,32 @@ impl Tier {
             _ => Self::Shared,
         }
     }
+}
+
+/// What registered the thread's rseq area with the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registrar {
+    /// Nothing: there is no registration.
+    None,
+    /// The C library.
+    Libc,
+    /// libpercpu.
+    Library,
+}
+
+/// Whether the kernel aborts a preempted sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selftest {
+    /// Threads cannot run sequences here.
+    Skipped,
+    /// The sequence was aborted.
+    Passed,
+    /// The sequence went on: sequences are unsafe here.
+    Failed,
+    /// The self-test could not preempt a sequence.
+    Inconclusive,
+    /// No result yet.
+    Pending,
 }
 
 /// The state of the process.
@@ -40,6 +77,26 @@ pub struct Status {
     pub commit_words: u32,
     /// Whether locks are taken over when their holder was killed.
     pub robust: bool,
+    /// What has registered the thread of the first call.
+    pub registrar: Registrar,
+    /// The result of the self-test.
+    pub selftest: Selftest,
+    /// Bytes that libc registered; 0: none.
+    pub rseq_size: u32,
+    /// Bytes that the kernel uses of them; 0: a kernel before 6.3.
+    pub feature_size: u32,
+    /// The alignment that the kernel asks for; 0: a kernel before 6.3.
+    pub align: u32,
+    /// Lanes of a region: CPU, atomic and bias lanes.
+    pub lanes: u32,
+    /// The commands of membarrier(2) that the kernel offers, a bit each.
+    pub membarrier_commands: u32,
+    /// Whether a fence of the process can use membarrier.
+    pub fence: bool,
+    /// A thread ran on a CPU for which some region has no lane.
+    pub cpu_without_lane: bool,
+    /// Whether the rseq area has a concurrency id.
+    pub has_mm_cid: bool,
 }
 
 /// The state of the process. The first call starts the self-test, and does not wait for it. Not in
@@ -61,6 +118,26 @@ pub fn status() -> Status {
         possible_cpus: s.possible_cpus,
         commit_words: s.commit_words,
         robust: s.robust,
+        registrar: match s.registrar {
+            sys::PERCPU_REGISTRAR_LIBC => Registrar::Libc,
+            sys::PERCPU_REGISTRAR_LIBRARY => Registrar::Library,
+            _ => Registrar::None,
+        },
+        selftest: match s.selftest {
+            sys::PERCPU_SELFTEST_PASSED => Selftest::Passed,
+            sys::PERCPU_SELFTEST_FAILED => Selftest::Failed,
+            sys::PERCPU_SELFTEST_INCONCLUSIVE => Selftest::Inconclusive,
+            sys::PERCPU_SELFTEST_PENDING => Selftest::Pending,
+            _ => Selftest::Skipped,
+        },
+        rseq_size: s.rseq_size,
+        feature_size: s.feature_size,
+        align: s.align,
+        lanes: s.lanes,
+        membarrier_commands: s.membarrier_cmds,
+        fence: s.fence,
+        cpu_without_lane: s.cpu_without_lane,
+        has_mm_cid: s.has_mm_cid,
     }
 }
 

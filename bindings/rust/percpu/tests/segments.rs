@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use common::TemporaryFile;
@@ -209,4 +210,32 @@ fn a_segment_goes_on_begins_anew_or_falls_back() {
     let c = nowhere.counter(&Metric::new("n")).unwrap();
     c.inc();
     assert_eq!(c.fetch(), 1);
+}
+
+/// A memfd is a segment, which a process reads that has only the descriptor.
+#[test]
+fn a_segment_without_a_name() {
+    let path = std::env::temp_dir().join(format!("percpu-fd-{}", std::process::id()));
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let missing = SegmentOptions::new().open_fd(file.as_fd());
+    assert!(missing.is_err());
+    let segment = SegmentOptions::new()
+        .create()
+        .open_fd(file.as_fd())
+        .unwrap();
+    segment
+        .counter(&Metric::new("requests_total"))
+        .unwrap()
+        .add(7);
+    let mut reader = Reader::open_fd(file.as_fd()).unwrap();
+    drop(file);
+    let picture = reader.read().unwrap();
+    let values: Vec<_> = picture.series().map(|s| s.number().unwrap()).collect();
+    assert_eq!(values, [7.0]);
 }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use rustix::fs::OFlags;
+
 use super::haproxy_fields::Side;
 use super::segment::next_id;
 use super::{About, Kind, Owner, Picture, Series, Source, Value};
@@ -63,7 +65,7 @@ impl Haproxy {
         // A pipe would wait for a writer.
         let file = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32)
             .open(path)
             .ok()?;
         if !file.metadata().ok()?.is_file() {

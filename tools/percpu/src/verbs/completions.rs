@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT
+//! `percpu completions`: scripts for shells.
 
-use crate::args::Completions;
+use std::io::Write;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Completions};
 use crate::failure::{Exit, Failure};
 
-pub fn run(_: &Completions) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::System, "this verb is not there yet"))
+pub fn run(a: &Completions) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(a.shell, &mut Args::command(), "percpu", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(Exit::Done)
 }

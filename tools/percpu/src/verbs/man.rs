@@ -1,8 +1,29 @@
 // SPDX-License-Identifier: MIT
+//! `percpu man`: the page of the command, or of a verb.
 
-use crate::args::Man;
+use std::io::Write;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Man};
 use crate::failure::{Exit, Failure};
 
-pub fn run(_: &Man) -> Result<Exit, Failure> {
-    Err(Failure::new(Exit::System, "this verb is not there yet"))
+pub fn run(a: &Man) -> Result<Exit, Failure> {
+    let mut command = Args::command();
+    command.build();
+    let page = match &a.verb {
+        None => command,
+        Some(verb) => command
+            .get_subcommands()
+            .find(|c| c.get_name() == verb)
+            .ok_or_else(|| {
+                let sentence = format!("there is no verb \"{verb}\": percpu --help lists them");
+                Failure::new(Exit::Usage, sentence)
+            })?
+            .clone(),
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text)?;
+    std::io::stdout().write_all(&text)?;
+    Ok(Exit::Done)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The verbs that print lines.
 
+mod ask;
 pub mod completions;
 pub mod diff;
 pub mod doctor;
