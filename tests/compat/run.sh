@@ -67,11 +67,6 @@ shows_nothing()
 	"$prefix/bin/percpu-show" "$prefix/none" 2>&1 | grep 'there is no such file'
 }
 
-doctor()
-{
-	"$prefix/bin/percpu-doctor" | grep "^tier  *$expected_tier"
-}
-
 # No feature that the oldest supported Meson does not have.
 oldest_meson()
 {
@@ -270,7 +265,6 @@ check 'soname, nodelete, and no thread-local storage of the late one' dynamic_se
 check 'version' version
 check 'pkg-config, shared' pkgconfig_shared
 expected_tier=$(./shared)
-check 'percpu-doctor is installed' doctor
 check 'percpu-show is installed' shows_nothing
 check 'Meson as old as is said' oldest_meson
 check "pkg-config, FreeBSD's include lines" pkgconfig_freebsd

@@ -31,7 +31,7 @@ MACHINES = {
 # The first kernel that tells the size of its rseq area, and has mm_cid in it.
 KERNEL_WITH_MM_CID = (6, 3)
 SECONDS = 5400  # for the whole run, beside other work
-DOCTOR = "examples/doctor"  # what it prints tells whether the system is the one asked for
+STATUS = "examples/status"  # what it prints tells whether the system is the one asked for
 PATIENCE = 2.5  # times what a test is given elsewhere
 START = re.compile(r"@@ start (\S+)$")
 END = re.compile(r"@@ end (\S+) (\w+) (\d+): (\d+)$")
@@ -160,8 +160,8 @@ def log_entry(name, run, why_lost):
     return entry
 
 
-def check_system(args, doctor):
-    """Is it the system that was asked for? TAP, from what examples/doctor printed there."""
+def check_system(args, status):
+    """Is it the system that was asked for? TAP, from what examples/status printed there."""
     release = re.sub(r"^vmlinuz-", "", os.path.basename(args.kernel))
     told = tuple(int(n) for n in re.findall(r"\d+", release)[:2]) >= KERNEL_WITH_MM_CID
     expected = [
@@ -173,7 +173,7 @@ def check_system(args, doctor):
         ("self-test", "passed.*"),
         ("fence, all", rf".*: {args.cpus} of {args.cpus} reached"),
     ]
-    facts = dict(re.findall(r"^(\S.*?)  +(.*?)\s*$", doctor, re.MULTILINE))
+    facts = dict(re.findall(r"^(\S.*?)  +(.*?)\s*$", status, re.MULTILINE))
     for i, (name, value) in enumerate(expected, 1):
         found = facts.get(name, "not printed")
         ok = "ok" if re.fullmatch(value, found) else "not ok"
@@ -202,7 +202,7 @@ def judge(args, wanted, inside, console, ended):
         else:
             why = "a script: needs Python or a compiler"
             yield {"name": name.replace("/", " / "), "stdout": why, "result": "SKIP"}
-    checks = "\n".join(check_system(args, runs.get(DOCTOR, nothing)[3]))
+    checks = "\n".join(check_system(args, runs.get(STATUS, nothing)[3]))
     print(checks)
     yield {"name": "system", "stdout": checks, "result": "OK"}
 
@@ -230,7 +230,7 @@ def main():
         unknown = set(args.only) - {test[0] for test in wanted}
         if unknown:
             parser.error(f"no such test: {', '.join(sorted(unknown))}")
-        wanted = [test for test in wanted if test[0] in [*args.only, DOCTOR]]
+        wanted = [test for test in wanted if test[0] in [*args.only, STATUS]]
     inside = [test for test in wanted if is_program(test[1])]
     make_image(args, inside, initrd)
     begin = time.monotonic()

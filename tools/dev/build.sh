@@ -77,7 +77,7 @@ build()
 	'--cc gcc' | '--cc clang') compiler=$2 ;;
 	*)
 		echo "dev: build takes --cc gcc or --cc clang, and not \"$*\"." \
-			"A part of it: ninja -C build/gcc examples/percpu-doctor" >&2
+			"A part of it: ninja -C build/gcc examples/status" >&2
 		exit 2
 		;;
 	esac

@@ -32,7 +32,20 @@ fn run(args: Args) -> Result<Exit, Failure> {
     }
 }
 
+/// What clap has to say: help or a version on stdout, or what is wrong with the command line.
+fn tell_usage(e: &clap::Error) -> Result<Exit, Failure> {
+    e.print()?;
+    Ok(if e.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Done
+    })
+}
+
 fn main() -> ExitCode {
-    let exit = run(Args::parse()).unwrap_or_else(|failure| failure.tell());
-    ExitCode::from(exit as u8)
+    let result = match Args::try_parse() {
+        Ok(args) => run(args),
+        Err(e) => tell_usage(&e),
+    };
+    ExitCode::from(result.unwrap_or_else(Failure::tell) as u8)
 }

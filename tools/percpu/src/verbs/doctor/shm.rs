@@ -45,10 +45,22 @@ pub fn look(report: &mut Report) {
         (Err(e), _) => {
             let full = matches!(e, percpu::Error::Full(_));
             let why = if full { "full: " } else { "" };
-            let text = format!("{why}no segment with a counter can be created: {e}");
+            let text = format!(
+                "{why}no segment with a counter can be created: {}",
+                cause(&e)
+            );
             report.line("/dev/shm", text);
             advise(report, e.errno());
         }
+    }
+}
+
+/// Why, without the name of the file, which is nobody's. EPERM is of a filter, not of the file.
+fn cause(e: &percpu::Error) -> String {
+    let sentence = e.to_string();
+    match sentence.split_once(": ") {
+        Some((_, cause)) if e.errno() != Errno::PERM.raw_os_error() => cause.to_string(),
+        _ => meaning(e.errno()),
     }
 }
 
