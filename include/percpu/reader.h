@@ -310,6 +310,63 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_print(const struct percpu_reader 
 PERCPU_API size_t percpu_reader_owners(const struct percpu_reader *r, struct percpu_owner_info *out,
 				       size_t n);
 
+/** What is known of a fact. */
+enum percpu_fact {
+	PERCPU_FACT_NO,
+	PERCPU_FACT_YES,
+	PERCPU_FACT_UNKNOWN,
+};
+
+/** The state of a lock. */
+enum percpu_lock_state {
+	PERCPU_LOCK_FREE,
+	PERCPU_LOCK_HELD,
+	PERCPU_LOCK_DIED, /* its holder has died; the next process takes it over */
+};
+
+/** Facts about a file. */
+struct percpu_reader_facts {
+	uint64_t file_bytes;	  /* its length */
+	uint64_t disk_bytes;	  /* what it takes on the disk, or in memory */
+	uint64_t cells_used;	  /* bytes of a lane that are allocated, in all chunks */
+	uint64_t cells_free;	  /* bytes of a lane that are not, in the chunks that there are */
+	uint64_t records_bytes;	  /* bytes of records, with the gaps between them */
+	uint64_t records_most;	  /* the most bytes of records that there can be */
+	uint32_t format;	  /* major version of the file */
+	uint32_t format_minor;	  /* minor version */
+	uint32_t version;	  /* version of the segment in it */
+	uint32_t chunks;	  /* which it is made of */
+	uint32_t chunks_most;	  /* the most that the file has room for */
+	uint32_t records_in_use;  /* of series and families */
+	uint32_t records_removed; /* of removed series, and of overflows without a count */
+	uint32_t records_pending; /* of those in use: without an object. They are being declared, or
+				      a process was killed meanwhile */
+	uint32_t counting;	  /* enum percpu_fact: a process has the segment open to count */
+	uint32_t lock;		  /* enum percpu_lock_state: of the lock of the region */
+	uint32_t lock_holder; /* id of the thread that holds it, in its PID namespace, or that has
+				      died with it; 0: none, or not known */
+	uint32_t reset_unfinished; /* 1: a reset is going on, or its process was killed */
+	uint32_t owners_alive;	   /* processes with a slot (owner.h) that live */
+	uint32_t owners_dead;	   /* slots of processes that have ended */
+};
+
+/**
+ * Find out in which state the file is now. The call needs no picture, and leaves the picture as it is.
+ * It only needs permission to read the file. It reads the header of each chunk, all records, and the
+ * slots of owners: 4096 headers of 4 KiB, 128 MiB and 512 KiB at most. It reads no record if the
+ * picture has them as they are now. Facts may be of different moments of the call.
+ *
+ * Whether a process counts is what the kernel says of a lock (docs/segment/segment.md). Any process
+ * that may read the file can take it, so PERCPU_FACT_YES may be wrong; PERCPU_FACT_NO is not.
+ *
+ * Returns 0, or with a sentence of percpu_error()
+ *	-EINVAL	a NULL
+ *	-ESTALE	the path leads to another file now, or to none: open a new reader
+ *	-EBADMSG, -EPROTO, -ENOMEM, -EIO, ...  as percpu_reader_read()
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_facts(struct percpu_reader *r,
+						     struct percpu_reader_facts *ret);
+
 PERCPU_END_DECLS
 
 #endif

@@ -91,7 +91,8 @@ struct percpu_segment_options {
  *		directory; or it is no region, is empty, cut short or damaged; or it is a pipe, a
  *		device, or a socket (by its name: -ENXIO)
  *	-EPROTO	the file is of another version
- *	-ETIMEDOUT  for a second, another process is resetting the segment or holds a lock
+ *	-ETIMEDOUT  for a second, another process is resetting or removing the segment, or holds a
+ *		lock
  *	-ENOLCK	with ANEW, or to complete a reset: the file takes no locks
  *	-EBADF	with ANEW, or to complete a reset: the program has closed the descriptor
  *	-ERANGE, -ENOSPC, -EACCES, ...  as percpu_region_open()
@@ -141,6 +142,28 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_open_fd(int fd, unsigned flags,
  * passes on each SIGSEGV that is not by a closed segment. A closed segment keeps its addresses and some memory, but not its file.
  */
 PERCPU_API void percpu_segment_close(struct percpu_segment *s);
+
+/**
+ * Remove the file of a segment, unless a process has it open to count. name is as for
+ * percpu_segment_open(). A child of fork has its parent's segments open until it closes them, ends, or
+ * calls exec. A process that opens the segment at the same time makes this call fail, or finds that
+ * the file is gone: it then returns -ENOENT or creates the segment anew. Readers do not keep the file,
+ * unless their pictures are consistent. The process needs permission to read and write the file, and
+ * to write to its directory. percpu_error() says in words why the file was not removed.
+ *
+ * flags may be PERCPU_SEGMENT_FOREIGN: remove the file also if it is another user's.
+ *
+ * Returns 0, or, with the file in its place,
+ *	-EBUSY	a process has it open to count, perhaps this one; or another one is removing it
+ *	-ENOLCK	it cannot be known whether one has: the file takes no locks, or a process that could
+ *		not lock it has opened it to count since the machine was started
+ *	-EBADMSG  the file is a region and no segment; or as percpu_segment_open()
+ *	-EACCES, -EPERM, -EROFS  the permissions of the file or of its directory; or the file is
+ *		another user's
+ *	-EINVAL, -ENAMETOOLONG, -ENOENT, -ELOOP, -EISDIR, -EPROTO, -ENOMEM, ...
+ *		as percpu_segment_open()
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_segment_remove(const char *name, unsigned flags);
 
 /** Kinds of metrics. */
 enum percpu_metric_kind {

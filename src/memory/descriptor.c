@@ -149,7 +149,19 @@ void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte)
 	(void)set_lock(r, F_UNLCK, byte);
 }
 
-int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
+/* Always a lock of the open file: the mappings of the region keep it as well. */
+int percpu_descriptor_share(const struct percpu_region *r, uint64_t byte)
+{
+	struct flock l = lock_of(F_RDLCK, byte);
+	int fd = percpu_descriptor_kept(r);
+
+	if (fd < 0)
+		return fd;
+	return fcntl(fd, F_OFD_SETLK, &l) == 0 ? 0 : percpu_errno();
+}
+
+/* Return 1 if the byte has a lock of that type, else 0, or -errno. */
+static int has_lock(const struct percpu_region *r, short type, uint64_t byte)
 {
 	struct flock l = lock_of(F_WRLCK, byte);
 	int fd = percpu_descriptor_kept(r);
@@ -158,7 +170,17 @@ int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
 		return fd;
 	if (fcntl(fd, F_GETLK, &l) != 0)
 		return percpu_errno();
-	return l.l_type == F_WRLCK;
+	return l.l_type == type;
+}
+
+int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte)
+{
+	return has_lock(r, F_WRLCK, byte);
+}
+
+int percpu_descriptor_shared(const struct percpu_region *r, uint64_t byte)
+{
+	return has_lock(r, F_RDLCK, byte);
 }
 
 /* The kernel keeps the lock while the open file is open. A mapping keeps it open: one page, which

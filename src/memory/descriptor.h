@@ -45,6 +45,11 @@ uint64_t percpu_descriptor_byte(const struct percpu_chunk *k, size_t offset);
  *  byte. */
 int percpu_descriptor_lock(const struct percpu_region *r, uint64_t byte);
 
+/** Lock the byte to read, as long as a mapping or a descriptor of the region is open, in this process
+ *  or in a child of fork. If the region has its open file from the program, the lock lasts until that
+ *  is closed as well. Returns 0 or -errno: -EAGAIN if a process has locked the byte to write. */
+int percpu_descriptor_share(const struct percpu_region *r, uint64_t byte);
+
 /** Unlock the byte. */
 void percpu_descriptor_unlock(const struct percpu_region *r, uint64_t byte);
 
@@ -61,5 +66,8 @@ bool percpu_descriptor_is_free(const struct percpu_region *r, uint64_t byte);
 /** Return 1 if another process, or this one by another region, has locked the byte to write; else
  *  0, or -errno. */
 int percpu_descriptor_locked(const struct percpu_region *r, uint64_t byte);
+
+/** Return 1 if a process has locked the byte to read, this one included; else 0, or -errno. */
+int percpu_descriptor_shared(const struct percpu_region *r, uint64_t byte);
 
 #endif

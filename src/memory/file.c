@@ -52,6 +52,12 @@ static int check_file_options(const struct percpu_region_options *o,
 	return e == 0 && (ret->memory != NULL || ret->memory_size != 0) ? -EINVAL : e;
 }
 
+/* Map the open file of the descriptor that is kept: a mapping keeps its locks. */
+static int fd_to_map(const struct percpu_region *r, int fd)
+{
+	return r->file.fd >= 0 ? r->file.fd : fd;
+}
+
 /* Make a region in the file. The descriptor stays the caller's. fresh: as for open_region(). */
 static int create_in_file(int fd, unsigned flags, bool fresh, const struct percpu_region_options *o,
 			  struct percpu_region **ret)
@@ -69,7 +75,7 @@ static int create_in_file(int fd, unsigned flags, bool fresh, const struct percp
 		percpu_region_drop(r);
 		return e;
 	}
-	return percpu_region_begin(r, fd, false, ret);
+	return percpu_region_begin(r, fd_to_map(r, fd), false, ret);
 }
 
 /* Create a file in the directory of path, under a name that no other file has. Returns a
@@ -215,7 +221,7 @@ static int open_region(int fd, unsigned flags, bool fresh, struct percpu_region 
 		percpu_region_drop(r);
 		return e;
 	}
-	return percpu_region_begin(r, fd, true, ret);
+	return percpu_region_begin(r, fd_to_map(r, fd), true, ret);
 }
 
 /* Return the error of flags that contradict each other; or check the options, if a file may be

@@ -381,7 +381,7 @@ _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 _Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
 
-#define PERCPU_SEGMENT_VERSION 4
+#define PERCPU_SEGMENT_VERSION 5
 /* A block takes a whole lane. Cells behind a smaller one would lie in pages that the block leaves
  * empty in every CPU lane. */
 #define PERCPU_SEGMENT_BLOCKS 2048
@@ -394,10 +394,13 @@ struct percpu_segment_time {
 	uint64_t boot;	   /* hash of the boot and the time namespace; 0: not known */
 } PERCPU_ALIGNED_WORD;
 
+/** A process counts without a lock, and does not know its boot. */
+#define PERCPU_UNKNOWN_BOOT 1
+
 /** The control block of a segment, in the bias lane at the key. */
 struct percpu_segment_control {
 	uint32_t version;
-	uint32_t unused;
+	uint32_t removal;		       /* 1: a process is about to remove the file */
 	uint64_t generation;		       /* 1, 2, ...: resets of all objects, plus 1 */
 	uint64_t completed;		       /* the last generation whose reset is complete */
 	uint64_t end;			       /* bytes of records, with the gaps between them */
@@ -405,11 +408,15 @@ struct percpu_segment_control {
 	uint64_t changes;		       /* grows with changes of records; odd: one is in
 						  progress */
 	char program[40];		       /* which made the segment; shorter: behind it 0 */
+	uint64_t unlocked;		       /* the boot in which a process that has no lock last
+						  opened the segment to count; 0: none has;
+						  PERCPU_UNKNOWN_BOOT */
+	uint64_t reserved[7];
 	uint64_t block[PERCPU_SEGMENT_BLOCKS]; /* keys of records in the bias lane; 0: none yet */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(PERCPU_SEGMENT_BLOCK == PERCPU_LANE_SIZE, "a block takes a lane");
-_Static_assert(sizeof(struct percpu_segment_control) == 128 + 8 * 2048, "file layout");
+_Static_assert(sizeof(struct percpu_segment_control) == 192 + 8 * 2048, "file layout");
 
 /** The state of a record. segment/remove.c has the changes. */
 enum percpu_record_state {

@@ -88,6 +88,8 @@ int percpu_control_make(struct percpu_region *r, const void *arg)
 	int e = find_control(r, making, &b);
 
 	free(b);
+	if (e == 0)
+		percpu_counting_announce(r);
 	if (e == 0 && making->mode != 0 &&
 	    fchmod(percpu_descriptor_kept(r), (mode_t)making->mode) != 0)
 		e = percpu_errno();

@@ -102,6 +102,13 @@ static int begin_reader(int fd, char *path, struct percpu_reader **ret, struct p
 	return 0;
 }
 
+int percpu_reader_make(int fd, struct percpu_reader **ret, struct percpu_reason *why)
+{
+	const int e = check_file(fd);
+
+	return e != 0 ? e : begin_reader(fd, NULL, ret, why);
+}
+
 /* Take over path, and set *ret to it as an absolute path; or to NULL if the current directory has no
  * path, because it was removed, or is outside of the root. Returns 0 or -ENOMEM. */
 static int from_root(char *path, char **ret)
@@ -188,12 +195,9 @@ int percpu_reader_open_fd(int fd, struct percpu_reader **ret)
 
 	if (ret == NULL)
 		return percpu_error_say(-EINVAL, "there is no place for the reader");
-	e = check_file(fd);
-	if (e == 0) {
-		cancel = percpu_defer_cancel();
-		e = begin_reader(fd, NULL, ret, &why);
-		percpu_restore_cancel(cancel);
-	}
+	cancel = percpu_defer_cancel();
+	e = percpu_reader_make(fd, ret, &why);
+	percpu_restore_cancel(cancel);
 	return e != 0 ? percpu_error_keep_opening(e, &opening, &why) : 0;
 }
 
@@ -221,20 +225,9 @@ int percpu_reader_keep_error(struct percpu_reader *r, int e)
 
 /* Pictures. */
 
-/* Return whether the path leads to another file, or to none. A path that the process cannot follow
- * to its end does not tell. */
-static bool leads_elsewhere(const char *path, const struct percpu_descriptor *d)
-{
-	struct stat st;
-
-	if (lstat(path, &st) != 0)
-		return errno != EACCES && errno != ENAMETOOLONG;
-	return st.st_dev != d->device || st.st_ino != d->inode;
-}
-
 int percpu_reader_check_name(struct percpu_reader *r)
 {
-	if (r->path == NULL || !leads_elsewhere(r->path, &r->s->region->file))
+	if (r->path == NULL || !percpu_path_leads_elsewhere(r->path, &r->s->region->file))
 		return 0;
 	return percpu_reason_set(
 		&r->why, -ESTALE,

@@ -155,6 +155,14 @@ int percpu_reader_recheck(struct percpu_reader *r);
  *  that have begun anew. Returns 0, or -errno and why. */
 int percpu_reader_leave_out(struct percpu_reader *r);
 
+/** Copy the slots of the segment's owners, if it has any. Returns 0 or -errno, and why. */
+int percpu_reader_copy_owners(struct percpu_reader *r);
+
+/* counting.c */
+
+/** Ask whether a process has the segment open to count. The control was copied. */
+enum percpu_fact percpu_counting_ask(const struct percpu_reader *r);
+
 /* reader_limit.c: what a picture may cost */
 
 /** Begin a picture: set its deadline, and count from 0. */
@@ -259,6 +267,10 @@ void percpu_reader_snapshot(struct percpu_reader *r);
 void percpu_reader_free_snapshot(struct percpu_picture_series *s);
 
 /* reader.c */
+
+/** Make a reader of the file. The descriptor stays the caller's. Returns 0, or -errno; and why, if
+ *  more is known than the error. */
+int percpu_reader_make(int fd, struct percpu_reader **ret, struct percpu_reason *why);
 
 /** Keep r->why, or words for e if it is empty, for percpu_error(). Returns e. */
 int percpu_reader_keep_error(struct percpu_reader *r, int e);

@@ -298,6 +298,35 @@ int percpu_reader_leave_out(struct percpu_reader *r)
 	return e;
 }
 
+/* Owners. */
+
+/* The caller has copied the headers. Left out are keys of blocks that lead to none: such slots are not
+ * looked at. */
+int percpu_reader_copy_owners(struct percpu_reader *r)
+{
+	const uint64_t key = r->s->region->first->header->root[PERCPU_OWNERS_ROOT];
+	const size_t size = PERCPU_OWNER_SLOTS * sizeof(struct percpu_owner_slot);
+	const struct percpu_owners_control *c;
+	const char *cell;
+	int e = 0;
+
+	if (key == 0)
+		return 0;
+	cell = find_cells(r, key, PERCPU_KIND_OWNERS, sizeof(*c), &e);
+	if (cell == NULL)
+		return e;
+	e = copy_cells(r, cell, 0, sizeof(*c));
+	c = image_bias(cell);
+	for (size_t i = 0; i < PERCPU_OWNER_BLOCKS && e == 0; i++) {
+		if (c->block[i] == 0)
+			continue;
+		cell = find_cells(r, c->block[i], PERCPU_KIND_CELL, size, &e);
+		if (cell != NULL)
+			e = copy_cells(r, cell, 0, size);
+	}
+	return e;
+}
+
 /* The rest of the bias lanes. */
 
 /* Clear the bits of cells that shall not be copied. A byte has the bits of PERCPU_BLOCK_ALIGN

@@ -16,6 +16,7 @@
 #include "segment.h"
 
 #define LONGEST_FLAT 200
+#define OPEN_TRIES 100 /* while other processes remove the file */
 #define NO_PLACE "there is no place for the handle"
 #define OPEN_FLAGS                                                                                 \
 	(PERCPU_SEGMENT_CREATE | PERCPU_SEGMENT_ANEW | PERCPU_SEGMENT_FOREIGN |                    \
@@ -51,10 +52,12 @@ struct how {
 	struct percpu_making making;
 };
 
-/* Make a segment of the region. On failure close the region, and write why, if more is known than
- * the error. */
-static int begin_segment(struct percpu_region *r, const char *name, const struct how *how,
-			 struct percpu_segment **ret, struct percpu_reason *why)
+/* Make a segment of the region. path is that of its file, or NULL. On failure close the region, and
+ * write why, if more is known than the error. -ESTALE: the path leads to another file now, or to
+ * none. */
+static int begin_segment(struct percpu_region *r, const char *name, const char *path,
+			 const struct how *how, struct percpu_segment **ret,
+			 struct percpu_reason *why)
 {
 	struct percpu_segment *s = calloc(1, sizeof(*s));
 	int e = s != NULL ? 0 : -ENOMEM;
@@ -77,6 +80,8 @@ static int begin_segment(struct percpu_region *r, const char *name, const struct
 	}
 	if (e == 0)
 		e = percpu_control_check_program(s, how->program, why);
+	if (e == 0)
+		e = percpu_counting_begin(s, path);
 	if (e == 0)
 		e = percpu_generation_complete(s, how->flags & PERCPU_SEGMENT_ANEW);
 	if (e == 0 &&
@@ -167,10 +172,18 @@ static int open_path(const char *name, unsigned flags, const struct percpu_segme
 	path = percpu_segment_path(name, &e, why);
 	if (path == NULL)
 		return e;
-	e = percpu_file_open(path, region_flags(flags), &how.region, percpu_control_make,
-			     &how.making, &r);
+	e = -ESTALE;
+	for (int try = 0; try < OPEN_TRIES && e == -ESTALE; try++) {
+		e = percpu_file_open(path, region_flags(flags), &how.region, percpu_control_make,
+				     &how.making, &r);
+		PERCPU_STEP("segment: file opened");
+		if (e == 0)
+			e = begin_segment(r, name, path, &how, ret, why);
+	}
 	free(path);
-	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
+	return e == -ESTALE ? percpu_reason_set(why, -ETIMEDOUT,
+						"other processes remove the file again and again") :
+			      e;
 }
 
 static int open_descriptor(int fd, const char *name, unsigned flags,
@@ -185,7 +198,7 @@ static int open_descriptor(int fd, const char *name, unsigned flags,
 	if (e == 0)
 		e = percpu_file_open_fd(fd, region_flags(flags), &how.region, percpu_control_make,
 					&how.making, &r);
-	return e != 0 ? e : begin_segment(r, name, &how, ret, why);
+	return e != 0 ? e : begin_segment(r, name, NULL, &how, ret, why);
 }
 
 int percpu_segment_open_private(const char *name, unsigned flags,

@@ -3357,6 +3357,12 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn percpu_segment_close(s: *mut percpu_segment);
 }
+unsafe extern "C" {
+    pub fn percpu_segment_remove(
+        name: *const core::ffi::c_char,
+        flags: core::ffi::c_uint,
+    ) -> core::ffi::c_int;
+}
 pub const PERCPU_METRIC_COUNTER: percpu_metric_kind = 1;
 pub const PERCPU_METRIC_FCOUNTER: percpu_metric_kind = 2;
 pub const PERCPU_METRIC_GAUGE: percpu_metric_kind = 3;
@@ -4191,6 +4197,113 @@ unsafe extern "C" {
         out: *mut percpu_owner_info,
         n: usize,
     ) -> usize;
+}
+pub const PERCPU_FACT_NO: percpu_fact = 0;
+pub const PERCPU_FACT_YES: percpu_fact = 1;
+pub const PERCPU_FACT_UNKNOWN: percpu_fact = 2;
+pub type percpu_fact = core::ffi::c_uint;
+pub const PERCPU_LOCK_FREE: percpu_lock_state = 0;
+pub const PERCPU_LOCK_HELD: percpu_lock_state = 1;
+pub const PERCPU_LOCK_DIED: percpu_lock_state = 2;
+pub type percpu_lock_state = core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct percpu_reader_facts {
+    pub file_bytes: u64,
+    pub disk_bytes: u64,
+    pub cells_used: u64,
+    pub cells_free: u64,
+    pub records_bytes: u64,
+    pub records_most: u64,
+    pub format: u32,
+    pub format_minor: u32,
+    pub version: u32,
+    pub chunks: u32,
+    pub chunks_most: u32,
+    pub records_in_use: u32,
+    pub records_removed: u32,
+    pub records_pending: u32,
+    pub counting: u32,
+    pub lock: u32,
+    pub lock_holder: u32,
+    pub reset_unfinished: u32,
+    pub owners_alive: u32,
+    pub owners_dead: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of percpu_reader_facts",
+    ][::core::mem::size_of::<percpu_reader_facts>() - 104usize];
+    [
+        "Alignment of percpu_reader_facts",
+    ][::core::mem::align_of::<percpu_reader_facts>() - 8usize];
+    [
+        "Offset of field: percpu_reader_facts::file_bytes",
+    ][::core::mem::offset_of!(percpu_reader_facts, file_bytes) - 0usize];
+    [
+        "Offset of field: percpu_reader_facts::disk_bytes",
+    ][::core::mem::offset_of!(percpu_reader_facts, disk_bytes) - 8usize];
+    [
+        "Offset of field: percpu_reader_facts::cells_used",
+    ][::core::mem::offset_of!(percpu_reader_facts, cells_used) - 16usize];
+    [
+        "Offset of field: percpu_reader_facts::cells_free",
+    ][::core::mem::offset_of!(percpu_reader_facts, cells_free) - 24usize];
+    [
+        "Offset of field: percpu_reader_facts::records_bytes",
+    ][::core::mem::offset_of!(percpu_reader_facts, records_bytes) - 32usize];
+    [
+        "Offset of field: percpu_reader_facts::records_most",
+    ][::core::mem::offset_of!(percpu_reader_facts, records_most) - 40usize];
+    [
+        "Offset of field: percpu_reader_facts::format",
+    ][::core::mem::offset_of!(percpu_reader_facts, format) - 48usize];
+    [
+        "Offset of field: percpu_reader_facts::format_minor",
+    ][::core::mem::offset_of!(percpu_reader_facts, format_minor) - 52usize];
+    [
+        "Offset of field: percpu_reader_facts::version",
+    ][::core::mem::offset_of!(percpu_reader_facts, version) - 56usize];
+    [
+        "Offset of field: percpu_reader_facts::chunks",
+    ][::core::mem::offset_of!(percpu_reader_facts, chunks) - 60usize];
+    [
+        "Offset of field: percpu_reader_facts::chunks_most",
+    ][::core::mem::offset_of!(percpu_reader_facts, chunks_most) - 64usize];
+    [
+        "Offset of field: percpu_reader_facts::records_in_use",
+    ][::core::mem::offset_of!(percpu_reader_facts, records_in_use) - 68usize];
+    [
+        "Offset of field: percpu_reader_facts::records_removed",
+    ][::core::mem::offset_of!(percpu_reader_facts, records_removed) - 72usize];
+    [
+        "Offset of field: percpu_reader_facts::records_pending",
+    ][::core::mem::offset_of!(percpu_reader_facts, records_pending) - 76usize];
+    [
+        "Offset of field: percpu_reader_facts::counting",
+    ][::core::mem::offset_of!(percpu_reader_facts, counting) - 80usize];
+    [
+        "Offset of field: percpu_reader_facts::lock",
+    ][::core::mem::offset_of!(percpu_reader_facts, lock) - 84usize];
+    [
+        "Offset of field: percpu_reader_facts::lock_holder",
+    ][::core::mem::offset_of!(percpu_reader_facts, lock_holder) - 88usize];
+    [
+        "Offset of field: percpu_reader_facts::reset_unfinished",
+    ][::core::mem::offset_of!(percpu_reader_facts, reset_unfinished) - 92usize];
+    [
+        "Offset of field: percpu_reader_facts::owners_alive",
+    ][::core::mem::offset_of!(percpu_reader_facts, owners_alive) - 96usize];
+    [
+        "Offset of field: percpu_reader_facts::owners_dead",
+    ][::core::mem::offset_of!(percpu_reader_facts, owners_dead) - 100usize];
+};
+unsafe extern "C" {
+    pub fn percpu_reader_facts(
+        r: *mut percpu_reader,
+        ret: *mut percpu_reader_facts,
+    ) -> core::ffi::c_int;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

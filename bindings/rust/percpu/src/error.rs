@@ -44,6 +44,8 @@ pub enum Error {
     Empty(Reason),
     /// Another thread or process is in the way: try again (EAGAIN, EBUSY, ETIMEDOUT).
     Busy(Reason),
+    /// The file takes no locks, or a process that got none may have it open (ENOLCK).
+    NoLock(Reason),
     /// The machine cannot do it (ENOTSUP).
     Unsupported(Reason),
     /// Another error of the operating system.
@@ -93,6 +95,7 @@ impl Error {
             libc::ENOMEM => Self::NoMemory,
             libc::ENODATA => Self::Empty,
             libc::EAGAIN | libc::EBUSY | libc::ETIMEDOUT => Self::Busy,
+            libc::ENOLCK => Self::NoLock,
             libc::ENOTSUP => Self::Unsupported,
             _ => Self::Other,
         };
@@ -124,6 +127,7 @@ impl Error {
             | Self::NoMemory(r)
             | Self::Empty(r)
             | Self::Busy(r)
+            | Self::NoLock(r)
             | Self::Unsupported(r)
             | Self::Other(r) => r,
         }
@@ -180,7 +184,7 @@ mod tests {
     #[test]
     fn each_number_has_its_cause() {
         type Cause = fn(Reason) -> Error;
-        let causes: [(&[c_int], Cause); 14] = [
+        let causes: [(&[c_int], Cause); 15] = [
             (&[libc::EINVAL, libc::EILSEQ], Error::Invalid),
             (&[libc::EDOM, libc::ERANGE], Error::OutOfRange),
             (
@@ -196,6 +200,7 @@ mod tests {
             (&[libc::ENOMEM], Error::NoMemory),
             (&[libc::ENODATA], Error::Empty),
             (&[libc::EAGAIN, libc::EBUSY, libc::ETIMEDOUT], Error::Busy),
+            (&[libc::ENOLCK], Error::NoLock),
             (&[libc::ENOTSUP], Error::Unsupported),
             (&[libc::EALREADY, libc::EIO, c_int::MAX], Error::Other),
         ];
