@@ -80,7 +80,7 @@ impl From<percpu::Error> for Failure {
             E::NotFound(_) | E::Invalid(_) | E::TooLong(_) => Exit::NotFound,
             E::Denied(_) => Exit::Denied,
             E::Damaged(_) | E::Version(_) => Exit::BadFile,
-            E::Busy(_) => Exit::InUse,
+            E::Busy(_) | E::NoLock(_) => Exit::InUse,
             _ => Exit::System,
         };
         Self::new(exit, e.to_string())

@@ -4,7 +4,8 @@
 use percpu_sys as sys;
 
 use crate::error::{explained, Error};
-use crate::segment::{text, Segment};
+use crate::metric::text;
+use crate::Segment;
 
 impl Segment {
     /// Remove the file of a segment, unless a process has it open to count. A process that opens

@@ -2,6 +2,7 @@
 //! `percpu doctor`: what this machine offers, or what state a segment is in, and what to change.
 
 mod machine;
+mod segment;
 mod shm;
 
 use std::fmt;
@@ -49,7 +50,7 @@ impl Report {
 pub fn run(a: &Doctor) -> Result<Exit, Failure> {
     match &a.segment {
         None => machine::look(),
-        Some(_) => Err(Failure::new(Exit::System, "this verb is not there yet")),
+        Some(name) => segment::look(name),
     }
 }
 
