@@ -5,9 +5,8 @@
 #
 #	fibers.sh SOURCE WORK
 #
-# With all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
+# By all compilers and with all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 . "$(dirname "$0")/tap.sh"
-many=${PERCPU_TEST_COMPILERS-}
 
 # moves ARCHITECTURE COMPILER OPTION...: the fibers of a build find their threads' areas.
 moves()
@@ -25,20 +24,20 @@ tries()
 	check "$*" moves "$@"
 }
 
-# Each compiler with options that optimize, and that address thread-local variables differently;
-# fewer for the emulated machine, as its compilers have the same optimizers. The last options of
-# GCC inline all that they can, slow paths included.
+# Each compiler with options that optimize, and that address thread-local variables differently. By
+# default those where a compiler can keep most: with the library inlined, and where a thread's area is
+# found by a call, or by a register that C can read. The last options of GCC inline all that they can,
+# slow paths included.
 all()
 {
 	local arch=$1 kind=$2 optimize options=('-O3 -flto')
 	shift 2
-	case $many,$arch,$kind in
+	case $many,$arch in
 	all,*) options+=(-O2 '-O3 -flto -DPERCPU_LATE' -O0 -O1 -O3 -Os '-O2 -flto'
 		'-O2 -fPIC -pie' '-O2 -fno-pie -no-pie' '-O3 -static' '-O2 -DPERCPU_LATE') ;;
-	,"$native",gcc) options+=('-O3 -flto -DPERCPU_LATE') ;;
-	,"$native",clang) options=(-O2) ;;
+	,x86_64) options=(-O2 '-O3 -flto -DPERCPU_LATE') ;;
 	esac
-	[ ${#options[@]} = 1 ] || need whole all.o "$@"
+	[ ${#options[@]} = 1 ] || need whole all.o "$@" "$quick"
 	for optimize in "${options[@]}"; do
 		# shellcheck disable=SC2086
 		tries "$arch" "$@" $optimize
@@ -50,12 +49,12 @@ all()
 		--param=inline-unit-growth=10000 --param=large-function-growth=10000
 }
 
-for cc in gcc clang; do
+for cc in "${c_compilers[@]}"; do
 	have $cc $cc && all "$native" $cc $cc
 done
 if emulates_aarch64; then
 	all aarch64 gcc aarch64-linux-gnu-gcc
-	if command -v clang >/dev/null; then
+	if [ "$many" = all ] && command -v clang >/dev/null; then
 		all aarch64 clang clang --target=aarch64-linux-gnu
 	fi
 fi

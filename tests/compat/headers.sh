@@ -6,8 +6,8 @@
 #
 #	headers.sh SOURCE WORK
 #
-# In all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; the compilers' output is in
-# WORK/log.
+# By all compilers and in all dialects if PERCPU_TEST_COMPILERS is "all". Prints TAP; the
+# compilers' output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
 error=wrong # a compiler's "error" is expected
 include=(-I"$src/include")
@@ -29,14 +29,14 @@ speak()
 	case $1 in *++*) strictest+=("${warnings_headers[@]}") ;; esac
 }
 
-# alone COMPILER STD: compile each header alone, without code. Code that is loaded late differs in
-# one header, so one compiler is enough for it. One compiler of each language finds missing
-# includes; "together" finds warnings of the others.
+# alone COMPILER STD: compile each header alone, without code, as it is and for code that is loaded
+# late.
 alone()
 {
 	local compiler=$1 header linked ways=(-UPERCPU_LATE)
 	speak "$2"
-	case $1${PERCPU_TEST_COMPILERS-} in gcc | *all) ways+=(-DPERCPU_LATE) ;; esac
+	# Code that is loaded late differs in one header of C: one language is enough for it.
+	case $1$many in gcc | *all) ways+=(-DPERCPU_LATE) ;; esac
 	for header in "$src"/include/percpu/{,freebsd/,dragonfly/,netbsd/,linux/}*.h \
 		"$src"/include/percpu/{freebsd,dragonfly,netbsd,linux}/compat/*/*.h \
 		"$src"/include/percpu/arch/{self,generic}.h \
@@ -68,7 +68,7 @@ together()
 optimized()
 {
 	local compiler=$1 headers level levels=(-Og -O2)
-	[ "${PERCPU_TEST_COMPILERS-}" != all ] || levels=(-Og -Os -O1 -O2 -O3)
+	[ "$many" != all ] || levels=(-Og -Os -O1 -O2 -O3)
 	speak "$2"
 	for headers in "$src"/include/percpu{,/freebsd,/netbsd,/linux,/dragonfly}; do
 		printf '#include "%s"\n' "$headers"/*.h >uses.c
@@ -125,9 +125,10 @@ stats()
 # The classes of C++, which count with exceptions and without; wrong uses do not compile.
 classes()
 {
-	local compiler=$1 options
+	local compiler=$1 options ways=(-O2 '-O0 -fno-exceptions -fno-rtti')
 	speak "$2"
-	for options in -O2 '-O2 -fno-rtti' '-O2 -fno-exceptions' '-O0 -fno-exceptions -fno-rtti'; do
+	[ "$many" != all ] || ways+=('-O2 -fno-rtti' '-O2 -fno-exceptions')
+	for options in "${ways[@]}"; do
 		rm -f segment
 		# shellcheck disable=SC2086
 		"$compiler" "${strictest[@]}" $options "${include[@]}" "$here/cpp.cc" -x none \
@@ -155,7 +156,7 @@ refuses()
 	mapfile -t mistakes < <(grep -o 'REFUSED_[A-Z_]*' "$file" | sort -u)
 	[ ${#mistakes[@]} != 0 ] || return
 	for mistake in "${mistakes[@]}"; do
-		if "$@" -O2 "${include[@]}" -D"$mistake" -c "$file" -o mistake.o 2>mistake.txt; then
+		if "$@" "$quick" "${include[@]}" -D"$mistake" -c "$file" -o mistake.o 2>mistake.txt; then
 			echo "$mistake compiles"
 			return 1
 		fi
@@ -229,8 +230,8 @@ old_compiler()
 		gcc old.o library.o -o old -pthread && timeout 60 ./old
 }
 
-need whole library.o cc
-for compiler in gcc clang g++ clang++; do
+need whole library.o cc "$quick"
+for compiler in "${c_compilers[@]}" "${cpp_compilers[@]}"; do
 	command -v "$compiler" >found || continue
 	case $compiler in
 	gcc) stds=(c11) more=(gnu11 c17 c2x) ;;
@@ -238,12 +239,9 @@ for compiler in gcc clang g++ clang++; do
 	g++) stds=(c++17) more=(c++20 c++23) ;;
 	clang++) stds=(c++20) more=(c++17 c++2b) ;;
 	esac
-	[ "${PERCPU_TEST_COMPILERS-}" != all ] || stds+=("${more[@]}")
+	[ "$many" != all ] || stds+=("${more[@]}")
 	for std in "${stds[@]}"; do
-		case $compiler${PERCPU_TEST_COMPILERS-} in
-		gcc | clang++ | *all) check "each header alone, $compiler $std" alone "$compiler" "$std" ;;
-		*) check "all headers, $compiler $std" together "$compiler" "$std" ;;
-		esac
+		check "each header alone, $compiler $std" alone "$compiler" "$std"
 		check "statistics, $compiler $std" stats "$compiler" "$std"
 		check "dropped results, $compiler $std" results "$compiler" "$std"
 		case $compiler in *++) check "classes, $compiler $std" classes "$compiler" "$std" ;; esac
@@ -253,7 +251,7 @@ for compiler in gcc clang g++ clang++; do
 		check "DragonFly includes, $compiler $std" unchanged "$compiler" "$std" dragonfly
 	done
 	check "inline functions at each level, $compiler" optimized "$compiler" "${stds[0]}"
-	case $compiler${PERCPU_TEST_COMPILERS-} in
+	case $compiler$many in
 	*++all)
 		for std in c++11 c++14; do
 			check "each header alone, $compiler $std" alone "$compiler" "$std"

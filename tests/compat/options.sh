@@ -79,8 +79,8 @@ short_enums()
 		cat short && grep -q 'needs -fno-short-enums' short
 }
 
-need whole library.o cc
-for compiler in gcc clang; do
+need whole library.o cc "$quick"
+for compiler in "${c_compilers[@]}"; do
 	command -v "$compiler" >found || continue
 	check "macros with the names of attributes, $compiler" macros "$compiler"
 	check "exceptions from instructions, $compiler" runs "$compiler" -fexceptions \

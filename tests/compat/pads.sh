@@ -67,7 +67,7 @@ all()
 
 case $native in
 x86_64 | aarch64)
-	for compiler in gcc clang; do
+	for compiler in "${c_compilers[@]}"; do
 		have "$compiler" "$compiler" && all "$native" "$compiler"
 	done
 	;;

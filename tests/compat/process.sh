@@ -11,7 +11,7 @@ flags=(-Wall -Wextra -Werror -std=gnu11 -O2 "-I$src/include")
 
 build()
 {
-	whole all.o cc &&
+	whole all.o cc "$quick" &&
 		cc "${flags[@]}" "$here/process.c" all.o -o process -pthread
 }
 

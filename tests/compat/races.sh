@@ -25,7 +25,7 @@ fi
 flags=(-gdwarf-4 -O2 "-I$src/include" -pthread)
 build()
 {
-	cc "${flags[@]}" -shared -fPIC -Wl,-z,nodelete "$src/src/percpu_all.c" -o libpercpu.so &&
+	cc "${flags[@]}" "$quick" -shared -fPIC -Wl,-z,nodelete "$src/src/percpu_all.c" -o libpercpu.so &&
 		cc "${flags[@]}" "$here/watched.c" ./libpercpu.so -o watched &&
 		cc "${flags[@]}" -DRACE "$here/watched.c" ./libpercpu.so -o race
 }

@@ -21,11 +21,11 @@ blocks()
 compiles()
 {
 	if [ "${1##*.}" = cc ]; then
-		c++ -std=c++17 -Wall -Wextra -Werror -O2 -I"$src/include" -c "$1" -o block.o
+		c++ -std=c++17 -Wall -Wextra -Werror "$quick" -I"$src/include" -c "$1" -o block.o
 		return
 	fi
-	cc -Wall -Wextra -Werror -O2 -I"$src/include" -I"$src/include/percpu/freebsd/compat" \
-		-c "$1" -o block.o
+	cc -Wall -Wextra -Werror "$quick" -I"$src/include" \
+		-I"$src/include/percpu/freebsd/compat" -c "$1" -o block.o
 }
 
 # builds NAME OPTION...: compile the program so that it counts in files of the test, not of a user,
@@ -156,7 +156,7 @@ refuses()
 
 builds_plugin()
 {
-	whole percpu_late.o cc -DPERCPU_LATE &&
+	whole percpu_late.o cc "$quick" -DPERCPU_LATE &&
 		cc -Wall -Wextra -Werror -O2 -DPERCPU_LATE -I"$src/include" -shared -fPIC plugin1.c \
 			percpu_late.o -o plugin.so -Wl,--wrap=vfork,--wrap=clone -pthread &&
 		cc -Wall -Wextra -Werror plugin2.c -o host -ldl
@@ -172,7 +172,7 @@ for block in *[0-9].c *[0-9].cc; do
 done
 port=$((20000 + RANDOM % 10000))
 while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
-check 'the library' whole percpu_all.o cc
+check 'the library' whole percpu_all.o cc "$quick"
 for block in readme1 prefork1 threaded1 threaded2 dataplane1 kernel1 structure1 structure2; do
 	check "$block is a program" builds "$block"
 done

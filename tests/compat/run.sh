@@ -5,8 +5,8 @@
 #
 #	run.sh SOURCE WORK
 #
-# In all dialects, and with the builds of users, if PERCPU_TEST_COMPILERS is "all". Prints TAP; the
-# tools' output is in WORK/log.
+# By all compilers, in all dialects, and with the builds of users, if PERCPU_TEST_COMPILERS is
+# "all". Prints TAP; the tools' output is in WORK/log.
 . "$(dirname "$0")/tap.sh"
 prefix=$work/prefix
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
@@ -16,8 +16,8 @@ strict=(-Wall -Wextra -Werror -pedantic)
 # one unit, which takes a fifth of the time.
 one_unit=(--unity-size 1000)
 installed=(--buildtype plain --unity on "${one_unit[@]}")
-embedded=(--unity subprojects "${one_unit[@]}")
-if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
+embedded=(--buildtype plain --unity subprojects "${one_unit[@]}")
+if [ "$many" = all ]; then
 	installed=(--buildtype release)
 	embedded=()
 fi
@@ -281,11 +281,11 @@ check 'Meson subproject, shared' meson_subproject shared consumer unchanged
 check 'Meson subproject, static' meson_subproject static
 check 'Meson subproject, loaded late' runs ./host embed-static/liblate.so
 
-for compiler in gcc clang; do
+for compiler in "${c_compilers[@]}"; do
 	have "$compiler" "$compiler" || continue
 	stds=(c11)
 	check "one file, $compiler $quick" one_file "$compiler" "$quick"
-	if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
+	if [ "$many" = all ]; then
 		check "one file, $compiler -O0" one_file "$compiler" -O0
 		check "one file, $compiler -O3 and LTO" one_file "$compiler" -O3 -flto
 		stds+=(gnu11 c17)
@@ -299,10 +299,10 @@ if i686_runs; then
 fi
 have 'one file, musl' musl-gcc && check 'one file, musl' musl
 
-for compiler in g++ clang++; do
+for compiler in "${cpp_compilers[@]}"; do
 	have "$compiler" "$compiler" || continue
 	stds=(c++17)
-	[ "${PERCPU_TEST_COMPILERS-}" != all ] || stds+=(c++20)
+	[ "$many" != all ] || stds+=(c++20)
 	for std in "${stds[@]}"; do
 		check "program, $compiler $std" dialect "$compiler" "$std"
 	done

@@ -69,10 +69,19 @@ need()
 	exit 1
 }
 
+# The compilers that a script tries: gcc, as the builds by clang in "./dev test --configurations" and
+# what "./dev test --compilers" sets here try clang.
+many=${PERCPU_TEST_COMPILERS-}
+c_compilers=(gcc)
+cpp_compilers=(g++)
 # Options to compile the library for a script that does not test its code: that takes a fourth of
 # the time.
 quick=-O0
-[ "${PERCPU_TEST_COMPILERS-}" != all ] || quick=-O2
+if [ "$many" = all ]; then
+	c_compilers+=(clang)
+	cpp_compilers+=(clang++)
+	quick=-O2
+fi
 
 # whole OBJECT COMPILER OPTION...: compile the library into one object, position-independent, and
 # optimized unless an option says how. The first script that needs an object compiles it, and keeps

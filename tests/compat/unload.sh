@@ -6,7 +6,7 @@
 #
 #	unload.sh SOURCE WORK
 #
-# With all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
+# By all compilers and with all options if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 . "$(dirname "$0")/tap.sh"
 run=()
 flags=(-Wall -Wextra -Werror "-I$src/include")
@@ -75,16 +75,16 @@ program_has_none()
 prepare()
 {
 	"$@" -O2 "$here/unload.c" -o unload -pthread -ldl &&
-		whole all.o "$@" && "$@" -shared -Wl,-z,nodelete,-soname,libpercpu.so all.o -o libpercpu.so -pthread
+		whole all.o "$@" "$quick" &&
+		"$@" -shared -Wl,-z,nodelete,-soname,libpercpu.so all.o -o libpercpu.so -pthread
 }
 
-for compiler in gcc clang; do
+for compiler in "${c_compilers[@]}"; do
 	have "$compiler" "$compiler" || continue
 	check "$compiler: built" prepare $compiler
 	ways=()
-	[ "$compiler${PERCPU_TEST_COMPILERS-}" = clang ] || ways+=('-O2 -flto')
-	if [ "${PERCPU_TEST_COMPILERS-}" = all ]; then
-		ways+=(-O0 '-O2 -ffunction-sections -Wl,--gc-sections')
+	if [ "$many" = all ]; then
+		ways+=('-O2 -flto' -O0 '-O2 -ffunction-sections -Wl,--gc-sections')
 		command -v ld.gold >/dev/null && ways+=('-O2 -fuse-ld=gold')
 	fi
 	for options in "${ways[@]}" -O2; do
@@ -101,7 +101,7 @@ for compiler in gcc clang; do
 	check "$compiler: one constructor" one_constructor $compiler
 	check "$compiler: programs have none" program_has_none $compiler
 done
-for compiler in g++ clang++; do
+for compiler in "${cpp_compilers[@]}"; do
 	have "$compiler" "$compiler" || continue
 	check "$compiler: library in the plugin" library_in_cpp_plugin $compiler -O2
 	check "$compiler: library beside it" library_beside c++ $compiler -O2

@@ -5,7 +5,7 @@
 #
 #	late.sh SOURCE WORK
 #
-# With all compilers if PERCPU_TEST_COMPILERS is "all". Prints TAP.
+# By all compilers if PERCPU_TEST_COMPILERS is "all". Prints TAP.
 . "$(dirname "$0")/../compat/tap.sh"
 strict=(-std=gnu11 -O2 -Wall -Wextra -Werror)
 wrap=('-Wl,--wrap=vfork' '-Wl,--wrap=clone')
@@ -27,12 +27,10 @@ world()
 		plugin carries -DPERCPU_LATE late.o
 }
 
-# library NAME OBJECT OPTION...: build a shared library, optimized if an emulator runs it.
+# library NAME OBJECT OPTION...: build a shared library.
 library()
 {
-	local optimize=$quick
-	[ ${#run[@]} = 0 ] || optimize=-O2
-	whole "$2" "$compiler" "$optimize" "${@:3}" &&
+	whole "$2" "$compiler" "$quick" "${@:3}" &&
 		"${cc[@]}" -shared "$2" -o "lib$1.so" -Wl,-soname,"lib$1.so" -Wl,-z,nodelete \
 			-pthread
 }
@@ -91,9 +89,7 @@ block='static TLS block'
 
 tier=rseq
 
-compilers=(gcc)
-[ "${PERCPU_TEST_COMPILERS-}" != all ] || compilers+=(clang)
-for compiler in "${compilers[@]}"; do
+for compiler in "${c_compilers[@]}"; do
 	cd "$work" || exit
 	have "glibc, $compiler" "$compiler" || continue
 	check "glibc, $compiler: build" world "$compiler" "$compiler"
