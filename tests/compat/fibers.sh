@@ -24,10 +24,10 @@ tries()
 	check "$*" moves "$@"
 }
 
-# Each compiler with options that optimize, and that address thread-local variables differently. By
-# default those where a compiler can keep most: with the library inlined, and where a thread's area is
-# found by a call, or by a register that C can read. The last options of GCC inline all that they can,
-# slow paths included.
+# Each compiler with options that optimize, and that address thread-local variables differently.
+# By default those where a compiler can keep most: the library is inlined, and a thread's area is
+# found by a call, or by a register that C can read. The last options of GCC inline all that they
+# can, slow paths included.
 all()
 {
 	local arch=$1 kind=$2 optimize options=('-O3 -flto')
@@ -50,7 +50,7 @@ all()
 }
 
 for cc in "${c_compilers[@]}"; do
-	have $cc $cc && all "$native" $cc $cc
+	have "$cc" "$cc" && all "$native" "$cc" "$cc"
 done
 if emulates_aarch64; then
 	all aarch64 gcc aarch64-linux-gnu-gcc

@@ -69,8 +69,8 @@ need()
 	exit 1
 }
 
-# The compilers that a script tries: gcc, as the builds by clang in "./dev test --configurations" and
-# what "./dev test --compilers" sets here try clang.
+# The compilers that a script tries: gcc, and with "./dev test --compilers", which sets this
+# variable, clang.
 many=${PERCPU_TEST_COMPILERS-}
 c_compilers=(gcc)
 cpp_compilers=(g++)

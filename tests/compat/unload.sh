@@ -81,7 +81,7 @@ prepare()
 
 for compiler in "${c_compilers[@]}"; do
 	have "$compiler" "$compiler" || continue
-	check "$compiler: built" prepare $compiler
+	check "$compiler: built" prepare "$compiler"
 	ways=()
 	if [ "$many" = all ]; then
 		ways+=('-O2 -flto' -O0 '-O2 -ffunction-sections -Wl,--gc-sections')
@@ -97,14 +97,14 @@ for compiler in "${c_compilers[@]}"; do
 		check "$compiler: library in the plugin, $way" survives within.so $way
 		check "$compiler: library beside it, $way" survives beside.so $way
 	done
-	check "$compiler: by way of another plugin" by_another_plugin $compiler
-	check "$compiler: one constructor" one_constructor $compiler
-	check "$compiler: programs have none" program_has_none $compiler
+	check "$compiler: by way of another plugin" by_another_plugin "$compiler"
+	check "$compiler: one constructor" one_constructor "$compiler"
+	check "$compiler: programs have none" program_has_none "$compiler"
 done
 for compiler in "${cpp_compilers[@]}"; do
 	have "$compiler" "$compiler" || continue
-	check "$compiler: library in the plugin" library_in_cpp_plugin $compiler -O2
-	check "$compiler: library beside it" library_beside c++ $compiler -O2
+	check "$compiler: library in the plugin" library_in_cpp_plugin "$compiler" -O2
+	check "$compiler: library beside it" library_beside c++ "$compiler" -O2
 done
 
 # In the emulator no sequence is preempted, but the test sees whether the plugin stays.

@@ -62,7 +62,8 @@ compile_all()
 	set_up_all "$1" && compile "$1"
 }
 
-# compile_needed COMPILER NAME...: what the tests in that directory need, and what has these names.
+# compile_needed COMPILER NAME...: what the tests in that directory need, and what has these names, or
+# is below these folders.
 compile_needed()
 {
 	set_up_all "$1" && list_tests "$1" | tools/dev/needed.py "$build/$1" "${@:2}" |

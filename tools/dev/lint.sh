@@ -158,6 +158,7 @@ lint_quickly()
 	step 'lint: limits of public functions' lint_bounds
 	step 'lint: models' lint_models
 	step 'lint: what is looked at again' lint_rechecks
+	step 'lint: selections of tests' lint_selections
 	step 'lint: shellcheck' lint_shell
 	step 'lint: ruff' lint_python
 	step 'lint: tests of scripts' lint_scripts

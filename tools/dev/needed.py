@@ -3,7 +3,7 @@
 """needed.py DIRECTORY [NAME...]: print what the tests need that "meson test --list" prints.
 
 Meson's own build of what tests need comes with running them. The targets of these names are
-printed, too, if there are such.
+printed, too, if there are such; for a name such as "examples/" all that are defined below there.
 """
 
 import json
@@ -25,8 +25,10 @@ def main():
         suites = "+".join(suite.partition(":")[2] for suite in test["suite"])
         if f"{project}:{suites} / {test['name']}" in listed:
             ids.update(test["depends"])
+    folders = tuple(os.path.abspath(name) + "/" for name in names if name.endswith("/"))
     for target in build["targets"]:
-        if target["id"] in ids or target["name"] in names:
+        below = target["defined_in"].startswith(folders)
+        if target["id"] in ids or target["name"] in names or below:
             print(os.path.relpath(target["filename"][0], directory))
 
 

@@ -52,7 +52,10 @@ suite()
 	python3 tests/tally.py "$log" "$name" "$@" >>"$results" || record FAIL "$name" 'no test ran'
 }
 
-# What is run of each build, as arguments of "meson test".
+without_files='--suite unit --no-suite repeats --no-suite files'
+
+# What is run of each build by "./dev test --configurations", as arguments of "meson test"; and by
+# "./dev test", but for builds that have a selection below.
 declare -A suites=(
 	[gcc]='--no-suite repeats --timeout-multiplier 2'
 	[clang]='--suite unit --suite whole --suite inject --suite stepping --no-suite repeats
@@ -74,11 +77,74 @@ declare -A suites=(
 		--no-suite files --no-suite errors --timeout-multiplier 4'
 	[i686]='--suite unit --suite mixed --timeout-multiplier 4'
 	# What depends on the machine's words and atomics: the emulator takes its time.
-	[armhf]='counter hostile hostile_keys journal local lock lock_thread region region_shared seq
-		stats variable wbuf wbuf_cells wbuf_fork wbuf_limit
-		widths zone
+	[armhf]='counter region_hostile region_hostile_keys journal local lock lock_thread region
+		region_shared seq stats variable wbuf wbuf_cells wbuf_fork wbuf_limit word_size zone
 		--timeout-multiplier 4'
+	# The unit tests of build/gcc once more, each time with something taken away.
+	[own-registration]="$without_files"
+	[tier-cpu]="$without_files"
+	[tier-shared]="$without_files"
 )
+
+# A test of what each object counts or hands out when nothing is in its way, without the library
+# that has steps, which would be compiled for it.
+fast_paths='approx_rest array compact counter counter_static critical extrema fcounter lwbuf local
+	objcache ref ring sfbuf stats stats_group variable wbuf_cells zone'
+
+# What "./dev test" runs of the builds that differ from gcc's in one thing: tests of that thing, and
+# of what depends on it.
+declare -A selections=(
+	# The code that another compiler makes of headers and sequences: each instruction of each
+	# sequence, order among inlined code, the library in one unit, and all fast paths.
+	[clang]="inline_order one_unit seq stepping steps $fast_paths"
+	# How a thread finds its area: how it gets a record, without keys, too, when it registers, what
+	# is left of it in children and at its end, and what counts by it.
+	[late]="fork_handlers record_far_key selftest seq status steps thread thread_local_late
+		thread_local_no_key vfork $fast_paths"
+	# Who registers threads, so their begin, their end, and children of both; and what counts then.
+	[own-registration]="cancel first_use first_use_fork first_use_threads fork_handlers helper
+		record_far_key selftest seq status status_refused thread thread_local_no_key vfork
+		$fast_paths"
+	# Without sequences: locks, atomic lanes and fences, which all threads take; snapshots and
+	# updates of several fields, which take locks; and how threads of other tiers meet.
+	[tier-cpu]="atomic_lanes error fence fork_handlers gauge histogram lock lock_thread lwbuf_threads
+		objcache_threads options outputs pair rate ref_modes ring_shared rwlock section_steps
+		sum thread twin_calls twins visit wbuf $fast_paths"
+	# The same, and all CPUs share one lane.
+	[tier-shared]="atomic_lanes bias_lane error fence fork_handlers gauge histogram lock lwbuf_threads
+		objcache_threads options outputs pair rate ref_modes ring_shared rwlock section_steps
+		sum thread twin_calls twins visit wbuf $fast_paths"
+	# Sequences in other instructions, which "aborts" stops one by one; two words that change
+	# together, and other atomics of this machine; and all fast paths.
+	[aarch64]="aborts inline_order one_unit pair rate readers seq vfork $fast_paths"
+	# Words of 32 bits, with times and offsets of 64: files, which processes of both widths share,
+	# damaged ones, and what counts in one word or two.
+	[i686]='array compact counter extrema fcounter local mixed region region_hostile
+		region_hostile_keys region_shared ring seq stats variable wbuf_cells word_size zone'
+	# The same, with another machine's atomics and alignment.
+	[armhf]='counter local region region_hostile region_hostile_keys region_shared seq stats
+		variable wbuf_cells word_size zone'
+)
+
+# select_few: from here on, of those builds no more than that.
+select_few()
+{
+	local name
+	for name in "${!selections[@]}"; do
+		suites[$name]="${selections[$name]} --timeout-multiplier 4"
+	done
+}
+
+# Each test that a selection names is one.
+lint_selections()
+{
+	local name missing=0
+	for name in ${selections[*]}; do
+		grep -rqE --include=meson.build "^ *'$name'[,:]|'$name'[],:]" tests ||
+			{ echo "tools/dev/test.sh selects $name, and there is no such test"; missing=1; }
+	done
+	return $missing
+}
 
 # list_tests NAME: what is run of that build.
 list_tests()
@@ -129,23 +195,41 @@ await()
 	return "$status"
 }
 
+# What the default suite needs: first what tests wait for, and last what nothing waits for.
 compute()
 {
 	set +m
 	behind tools setup_tools & # mostly waits for what it downloads
 	gently=(nice -n 10)
-	behind gcc compile_all gcc
-	behind clang compile_needed clang fuzz_region fuzz_reader
+	behind gcc compile_needed gcc examples/
 	behind mutants test_mutants --quick & # one after the other, and waits, too
-	behind rust test_rust
-	behind late configure_late
 	behind asan sanitizer asan address,undefined
 	behind tsan sanitizer tsan thread -Dexamples=disabled
-	behind aarch64 cross_if_possible aarch64 arm64 "${for_aarch64[@]}"
-	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
-	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
-	behind fuzz fuzz_shortly
+	behind clang compile_needed clang
+	behind late configure_late
+	compute_crosses
+	behind rust test_rust
 	behind clang-tidy lint_tidy /tests/ --soon # ./dev lint does it all
+	wait
+}
+
+compute_crosses()
+{
+	behind aarch64 cross_if_possible aarch64 arm64 "${for_aarch64[@]}"
+	behind armhf cross_if_possible armhf armhf "${for_armhf[@]}"
+	behind i686 cross_if_possible i686 i386 "${for_i686[@]}"
+}
+
+# What the other configurations need.
+compute_configurations()
+{
+	set +m
+	gently=(nice -n 10)
+	behind gcc compile_all gcc
+	behind clang compile_needed clang fuzz_region fuzz_reader
+	behind late configure_late
+	compute_crosses
+	behind fuzz fuzz_shortly
 	wait
 }
 
@@ -158,19 +242,19 @@ end_tests()
 	[ -z "${running-}" ] || while kill -0 -- "-$running" 2>/dev/null; do sleep 0.1; done
 }
 
-# In a process group, which ends with this script.
+# compute_beside COMMAND: in a process group, which ends with this script.
 compute_beside()
 {
 	rm -rf "$beside"
 	mkdir -p "$beside"
 	set -m
-	compute &
+	"$1" &
 	computing=$!
 	set +m
 }
 
-# test_built NAME: fails if there are no programs.
-test_built()
+# built NAME: fails if there are no programs.
+built()
 {
 	local status=0
 	say "$1: build"
@@ -180,17 +264,51 @@ test_built()
 	"$not_here") return 1 ;;
 	*) record FAIL "$1: build"; return 1 ;;
 	esac
-	# shellcheck disable=SC2086 # words
-	suite "$1" "$1" ${suites[$1]}
 }
 
-# The unit tests once more, each time with something taken away.
+# test_built NAME: the same.
+test_built()
+{
+	# shellcheck disable=SC2086 # words
+	built "$1" && suite "$1" "$1" ${suites[$1]}
+}
+
+# shellcheck disable=SC2086 # words
 test_lower_tiers()
 {
-	local unit=(--suite unit --no-suite repeats --no-suite files)
-	GLIBC_TUNABLES=glibc.pthread.rseq=0 suite own-registration gcc "${unit[@]}"
-	PERCPU_TIER=cpu suite tier-cpu gcc "${unit[@]}"
-	PERCPU_TIER=shared suite tier-shared gcc "${unit[@]}"
+	GLIBC_TUNABLES=glibc.pthread.rseq=0 suite own-registration gcc ${suites[own-registration]}
+	PERCPU_TIER=cpu suite tier-cpu gcc ${suites[tier-cpu]}
+	PERCPU_TIER=shared suite tier-shared gcc ${suites[tier-shared]}
+}
+
+# The builds beside those of gcc.
+test_other_builds()
+{
+	local name mixed=tests/compat/mixed
+	for name in clang late aarch64 armhf; do
+		test_built "$name" || true
+	done
+	if test_built i686 && [ "$(uname -m)" = x86_64 ]; then
+		step 'i686 and x86-64 share files' "$mixed.sh" "build/gcc/$mixed" "build/i686/$mixed"
+	fi
+}
+
+# All that differs from one configuration to the next: the default suite tries a part of it.
+test_configurations()
+{
+	local status=0
+	begin_tests setup_packages
+	compute_beside compute_configurations
+	built gcc && test_lower_tiers
+	test_other_builds
+	say 'fuzz for 20 s'
+	await fuzz || status=$?
+	case $status in
+	0) record PASS 'fuzz for 20 s' ;;
+	77) record SKIP 'fuzz for 20 s' 'no libFuzzer' ;;
+	*) record FAIL 'fuzz for 20 s' ;;
+	esac
+	summary
 }
 
 # begin_tests [SETUP]: what all tests of this file begin with.
@@ -268,25 +386,16 @@ soak()
 
 test_default()
 {
-	local name status mixed=tests/compat/mixed
+	local status
 	begin_tests setup_packages
-	compute_beside
+	select_few
+	compute_beside compute
 	lint_quickly
 	await tools || true
 	test_built gcc && test_lower_tiers
-	for name in clang late asan tsan aarch64 armhf; do
-		test_built "$name" || true
-	done
-	if test_built i686 && [ "$(uname -m)" = x86_64 ]; then
-		step 'i686 and x86-64 share files' "$mixed.sh" "build/gcc/$mixed" "build/i686/$mixed"
-	fi
-	say 'fuzz for 20 s'
-	await fuzz && status=0 || status=$?
-	case $status in
-	0) record PASS 'fuzz for 20 s' ;;
-	77) record SKIP 'fuzz for 20 s' 'no libFuzzer' ;;
-	*) record FAIL 'fuzz for 20 s' ;;
-	esac
+	test_built asan || true
+	test_built tsan || true
+	test_other_builds
 	say 'rust'
 	await rust && status=0 || status=$?
 	case $status in
@@ -298,6 +407,13 @@ test_default()
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
 	step 'lint: clang-tidy' await clang-tidy
+	say 'not run'
+	cat <<-'END'
+		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
+		                             armhf, and on lower tiers, of which this ran some; and libFuzzer
+		./dev test --compilers       clang, and more options and dialects, in tests/compat
+		./dev test --mutants, --models, --coverage, --systems, --soak
+	END
 	summary
 }
 
@@ -336,6 +452,7 @@ run_tests()
 	'0 ') test_default ;;
 	*' --mutants') test_all_mutants "${@:2}" ;;
 	'1 --compilers') test_compilers ;;
+	'1 --configurations') test_configurations ;;
 	'1 --coverage') test_coverage ;;
 	*' --models') test_models "${@:2}" ;;
 	'2 --soak') soak "$2" ;;
