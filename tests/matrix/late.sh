@@ -52,7 +52,7 @@ loads()
 {
 	local said
 	for _ in 1 2 3 4; do # a busy machine may leave the tier unproven
-		said=$(timeout 60 "${run[@]}" "${@:2}") || break
+		said=$(timeout 240 "${run[@]}" "${@:2}") || break # an emulator, on a busy machine
 		[ "$said" != "tier=$1" ] || return 0
 	done
 	echo "$*: $said"

@@ -104,9 +104,11 @@ rust_packages()
 		tar -xzOf "$package" percpu-sys-0.1.0/vendor/src/percpu_all.c | cmp - src/percpu_all.c
 }
 
-# The library as it is for what is loaded late.
+# The library as it is for what is loaded late, without optimization: how the crate finds a thread's
+# area is tested here, and the library's code elsewhere.
 rust_late()
 {
+	local -x CFLAGS=-O0
 	local late=(--features 'vendored late')
 	crate build --release -p percpu "${late[@]}" --example plugin &&
 		crate test --release -p percpu "${late[@]}" "${on_each_tier[@]}" --test plugin
