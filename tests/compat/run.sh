@@ -50,7 +50,7 @@ runs_unchanged()
 # build needs nothing else.
 install_library()
 {
-	local tool parts=(-Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled)
+	local tool parts=(-Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled -Dtool=disabled)
 	mkdir bare
 	for tool in cc as ld ar nm readelf ninja meson python3 pkg-config env sh rm; do
 		command -v "$tool" >/dev/null && ln -s "$(command -v "$tool")" "bare/$tool"

@@ -10,7 +10,7 @@ set_up()
 	local dir=$build/$1
 	shift
 	if [ ! -f "$dir/build.ninja" ]; then
-		meson setup "$dir" "$@"
+		meson setup "$dir" -Dtool=disabled "$@" # tools/dev/rust.sh builds it
 	elif [ -n "$fetched" ]; then # there may be more to build now
 		meson setup --reconfigure "$dir"
 	fi

@@ -57,10 +57,11 @@ lint_lengths()
 # bindings are generated.
 lint_lengths_of_rust()
 {
-	files -path './bindings/rust/*.rs' -not -name bindings.rs -o -path './bench/*.rs' |
+	files -path './bindings/rust/*.rs' -not -name bindings.rs -o -path './bench/*.rs' -o \
+		-path './tools/*.rs' |
 		xargs -0 awk 'FNR == 1 { begin = 0 }
 		FNR == 451 { print FILENAME ": more than 450 lines"; bad = 1 }
-		/^ *(pub(\([a-z]+\))? )?(const )?(unsafe )?(extern "C" )?fn / && FILENAME ~ /rust\/.*\/src\// {
+		/^ *(pub(\([a-z]+\))? )?(const )?(unsafe )?(extern "C" )?fn / && FILENAME ~ /(rust|tools)\/.*\/src\// {
 			begin = FNR; depth = match($0, /[^ ]/) }
 		/^ *}$/ && begin && match($0, /[^ ]/) == depth {
 			if (FNR - begin > 51) { print FILENAME ":" begin ": more than 50 lines"; bad = 1 }

@@ -37,6 +37,12 @@ crate_tests()
 	crate test --release -p percpu --features vendored "$@"
 }
 
+# tap FILE COMMAND...: a command that prints TAP, which the file keeps.
+tap()
+{
+	"${@:2}" >"$1" && ! grep -A3 '^not ok' "$1"
+}
+
 # The recorder for the facade metrics.
 facade_tests()
 {
@@ -61,9 +67,8 @@ rust_prefork()
 	for name in answer connection prefork worker; do parts+=("$prefork/$name.c"); done
 	cc -std=gnu11 -O2 -D_GNU_SOURCE "${parts[@]}" "$rust/release/examples/libprefork.a" \
 		-levent_core -lhttp_parser -pthread -ldl -lm -o "$rust/prefork" &&
-		tests/cli/test_prefork.py "$rust/prefork" "$prefork/load.py" "$prefork/latency.py" \
-			"$build/gcc/examples/prefork/prefork" >"$rust/prefork.tap" &&
-		! grep '^not ok' "$rust/prefork.tap"
+		tap "$rust/prefork.tap" tests/cli/test_prefork.py "$rust/prefork" "$prefork/load.py" \
+			"$prefork/latency.py" "$build/gcc/examples/prefork/prefork"
 }
 
 # Each example that is a program.
@@ -114,6 +119,29 @@ rust_late()
 		crate test --release -p percpu "${late[@]}" "${on_each_tier[@]}" --test plugin
 }
 
+# The tool as Meson installs it.
+tool_installed()
+{
+	local dir=$rust/tool
+	rm -rf "$dir" && mkdir -p "$dir"
+	meson setup "$dir/build" --prefix /usr -Dtests=disabled -Dexamples=disabled \
+		-Dbenchmarks=disabled -Dtool=enabled >/dev/null &&
+		CARGO_TARGET_DIR=$rust ninja -C "$dir/build" tools/percpu/percpu >/dev/null &&
+		DESTDIR=$dir/root meson install -C "$dir/build" --no-rebuild --quiet \
+			--tags percpu-tool >/dev/null &&
+		"$dir/root/usr/bin/percpu" --version | grep '^percpu 0\.1\.0$' &&
+		man --local-file "$dir/root/usr/share/man/man1/percpu-gc.1" | grep -F -- --yes &&
+		bash -n "$dir/root/usr/share/bash-completion/completions/percpu.bash"
+}
+
+# The command-line tool, and what it says of this machine.
+test_tool()
+{
+	step 'percpu: installed' tool_installed
+	step 'percpu: tests' crate test --release -p percpu-tool
+	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/release/percpu"
+}
+
 # Its status is $not_here where there is no cargo.
 test_rust()
 {
@@ -135,6 +163,7 @@ test_rust()
 	step 'rust: loaded late' rust_late
 	step 'rust: packages' rust_packages
 	step 'rust: bindings' rust_bindings
+	test_tool
 }
 
 lint_rustfmt()
@@ -146,5 +175,6 @@ lint_rustfmt()
 
 lint_crates()
 {
-	crate clippy --release --all-targets --features percpu/vendored -- -D warnings
+	crate clippy --release --all-targets --features percpu/vendored -- -D warnings &&
+		crate clippy --release --all-targets -p percpu-tool -- -D warnings
 }
