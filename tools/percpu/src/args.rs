@@ -121,13 +121,23 @@ pub struct Top {
     pub interval: Duration,
 }
 
+const DOCTOR: &str = "Examples:
+  percpu doctor                  say which tier this machine has, and what to change
+  percpu doctor shop             look whether the file of shop is whole";
+
 #[derive(clap::Args)]
+#[command(after_help = DOCTOR)]
 pub struct Doctor {
     /// Check this segment; without it: this machine
     pub segment: Option<String>,
 }
 
+const GC: &str = "Examples:
+  percpu gc                      list segments in which no process counts, and ask
+  percpu gc --yes shop           remove this one, if no process counts in it";
+
 #[derive(clap::Args)]
+#[command(after_help = GC)]
 pub struct Gc {
     /// Names or paths of segments; without them: all of this machine
     pub segments: Vec<String>,
@@ -136,7 +146,12 @@ pub struct Gc {
     pub yes: bool,
 }
 
+const RESET: &str = "Examples:
+  percpu reset shop              ask, and set all counts of shop to 0
+  percpu reset --yes ./test.seg  without asking, in a test";
+
 #[derive(clap::Args)]
+#[command(after_help = RESET)]
 pub struct Reset {
     pub segment: String,
     /// Reset without asking
@@ -155,12 +170,22 @@ pub struct Diff {
     pub json: bool,
 }
 
+const COMPLETIONS: &str = "Examples:
+  percpu completions bash >~/.local/share/bash-completion/completions/percpu
+  percpu completions fish >~/.config/fish/completions/percpu.fish ";
+
 #[derive(clap::Args)]
+#[command(after_help = COMPLETIONS)]
 pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
+const MAN: &str = "Examples:
+  percpu man top | man -l -      read a page
+  percpu man gc >percpu-gc.1     keep one";
+
 #[derive(clap::Args)]
+#[command(after_help = MAN)]
 pub struct Man {
     /// The verb; without it: the page of the command
     pub verb: Option<String>,

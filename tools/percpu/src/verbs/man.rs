@@ -23,7 +23,10 @@ pub fn run(a: &Man) -> Result<Exit, Failure> {
             .clone(),
     };
     let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text)?;
+    let source = concat!("percpu ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(page)
+        .source(source)
+        .render(&mut text)?;
     std::io::stdout().write_all(&text)?;
     Ok(Exit::Done)
 }

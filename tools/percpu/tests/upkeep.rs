@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+//! `percpu gc`, `reset`, `doctor SEGMENT`, `man` and `completions`, as people run them.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use percpu::{Metric, Reader, Segment};
+use portable_pty::{native_pty_system, CommandBuilder, PtySize};
+
+const PERCPU: &str = env!("CARGO_BIN_EXE_percpu");
+const CHILD: &str = "PERCPU_TEST_SEGMENT";
+
+/// A file in a folder of its own, which is removed at the end.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("percpu-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder.join("segment"))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+    }
+}
+
+/// What a run printed, and its exit code.
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn percpu(arguments: &[&str]) -> Ran {
+    let done = Command::new(PERCPU)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Ran {
+        code: done.status.code().unwrap(),
+        out: String::from_utf8(done.stdout).unwrap(),
+        err: String::from_utf8(done.stderr).unwrap(),
+    }
+}
+
+/// The same at a terminal, where a person answers.
+fn answered(arguments: &[&str], answer: &str) -> (u32, String) {
+    let pty = native_pty_system().openpty(PtySize::default()).unwrap();
+    let mut command = CommandBuilder::new(PERCPU);
+    command.args(arguments);
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    pty.master
+        .take_writer()
+        .unwrap()
+        .write_all(answer.as_bytes())
+        .unwrap();
+    let mut screen = Vec::new();
+    // The other end of a terminal that has gone is an error.
+    let _ = pty
+        .master
+        .try_clone_reader()
+        .unwrap()
+        .read_to_end(&mut screen);
+    let code = child.wait().unwrap().exit_code();
+    (code, String::from_utf8_lossy(&screen).into_owned())
+}
+
+/// A process that counts in the file until it is killed.
+fn counting(file: &File) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_process_that_counts"])
+        .env(CHILD, file.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut seen = String::new();
+    let mut out = child.stdout.take().unwrap();
+    while !seen.contains("counting") {
+        let mut bytes = [0; 64];
+        let n = out.read(&mut bytes).unwrap();
+        assert_ne!(n, 0, "the child ended: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
+    }
+    child
+}
+
+#[test]
+#[ignore = "it is a part of others"]
+fn a_process_that_counts() {
+    let segment = Segment::create(&std::env::var(CHILD).unwrap()).unwrap();
+    segment
+        .counter(&Metric::new("requests_total"))
+        .unwrap()
+        .add(3);
+    std::io::stdout().write_all(b"counting\n").unwrap();
+    std::io::stdout().flush().unwrap();
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn a_segment_in_use_is_kept() {
+    let file = File::new("gc-live");
+    let mut child = counting(&file);
+    let ran = percpu(&["gc", "--yes", file.path()]);
+    assert_eq!(ran.code, 6, "{}", ran.out);
+    assert!(
+        ran.out.contains("kept: a process counts in it"),
+        "{}",
+        ran.out
+    );
+    assert!(file.0.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = percpu(&["gc", "--yes", file.path()]);
+    assert_eq!((ran.code, file.0.exists()), (0, false), "{}", ran.out);
+    assert!(ran.out.contains("removed"), "{}", ran.out);
+}
+
+#[test]
+fn a_person_is_asked() {
+    let file = File::new("gc-asks");
+    drop(Segment::create(file.path()).unwrap());
+    let ran = percpu(&["gc", file.path()]);
+    assert_eq!((ran.code, file.0.exists()), (2, true));
+    assert!(ran.err.contains("--yes"), "{}", ran.err);
+    for answer in ["n\n", "\n", "yesterday\n"] {
+        let (code, screen) = answered(&["gc", file.path()], answer);
+        assert!(screen.contains("Remove 1 segment ("), "{screen}");
+        assert_eq!((code, file.0.exists()), (1, true), "{answer:?}");
+    }
+    let (code, _) = answered(&["gc", file.path()], "y\n");
+    assert_eq!((code, file.0.exists()), (0, false));
+    assert_eq!(percpu(&["gc", file.path()]).code, 3);
+}
+
+#[test]
+fn files_that_are_no_segments_are_kept() {
+    let file = File::new("gc-foreign");
+    std::fs::write(&file.0, [0x5a; 100_000]).unwrap();
+    let ran = percpu(&["gc", "--yes", file.path()]);
+    assert_eq!((ran.code, file.0.exists()), (5, true), "{}", ran.out);
+    assert!(ran.out.contains("nothing to remove"), "{}", ran.out);
+    assert_eq!(percpu(&["doctor", file.path()]).code, 5);
+    assert_eq!(percpu(&["reset", "--yes", file.path()]).code, 5);
+    assert_eq!(std::fs::read(&file.0).unwrap(), [0x5a; 100_000]);
+}
+
+#[test]
+fn counts_are_reset_when_it_was_said() {
+    let file = File::new("reset");
+    let segment = Segment::create(file.path()).unwrap();
+    let counter = segment.counter(&Metric::new("requests_total")).unwrap();
+    counter.add(5);
+    assert_eq!(percpu(&["reset", file.path()]).code, 2);
+    let (code, screen) = answered(&["reset", file.path()], "n\n");
+    assert!(
+        code == 1 && screen.contains("(1 series, program"),
+        "{screen}"
+    );
+    assert_eq!(counter.fetch(), 5);
+    assert_eq!(percpu(&["reset", "--yes", file.path()]).code, 0);
+    assert_eq!(counter.fetch(), 0);
+    counter.add(1);
+    assert_eq!(counter.fetch(), 1);
+    assert_eq!(
+        Reader::open(file.path())
+            .unwrap()
+            .read()
+            .unwrap()
+            .generation(),
+        2
+    );
+}
+
+#[test]
+fn the_state_of_a_segment_is_told() {
+    let file = File::new("doctor");
+    let segment = Segment::create(file.path()).unwrap();
+    segment.counter(&Metric::new("requests_total")).unwrap();
+    let line = |ran: &Ran, name: &str| {
+        let found = ran
+            .out
+            .lines()
+            .find(|l| l.starts_with(&format!("{name:18}")));
+        found.unwrap_or_else(|| panic!("no {name} in {}", ran.out))[18..].to_string()
+    };
+    let ran = percpu(&["doctor", file.path()]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert_eq!(line(&ran, "counting"), "a process has it open to count");
+    assert_eq!(line(&ran, "series"), "1, 0 without a value");
+    assert_eq!(line(&ran, "lock"), "free");
+    assert!(line(&ran, "records").starts_with("1 in use, 0 of them"));
+    assert_eq!(line(&ran, "verdict"), "nothing to do");
+    drop(segment);
+    let ran = percpu(&["doctor", file.path()]);
+    assert_eq!(line(&ran, "counting"), "no process has it open to count");
+    let whole = std::fs::read(&file.0).unwrap();
+    std::fs::write(&file.0, &whole[..6000]).unwrap();
+    let ran = percpu(&["doctor", file.path()]);
+    assert_eq!(ran.code, 5, "{}", ran.out);
+    assert!(
+        ran.err.starts_with("percpu: ") && ran.err.lines().count() == 1,
+        "{}",
+        ran.err
+    );
+    assert_eq!(percpu(&["doctor", "no-such-segment"]).code, 3);
+}
+
+#[test]
+fn each_verb_has_a_page() {
+    let help = percpu(&["--help"]);
+    assert_eq!(help.code, 0);
+    for verb in [
+        "ls",
+        "show",
+        "watch",
+        "top",
+        "doctor",
+        "gc",
+        "reset",
+        "diff",
+        "completions",
+        "man",
+    ] {
+        assert!(
+            help.out.lines().any(|l| l.trim().starts_with(verb)),
+            "{verb}"
+        );
+        let page = percpu(&["man", verb]);
+        assert_eq!(page.code, 0);
+        assert!(
+            page.out.contains(&format!(".TH percpu-{verb} 1")),
+            "{}",
+            page.out
+        );
+        assert!(page.out.contains(".SH SYNOPSIS"), "{}", page.out);
+    }
+    let none = percpu(&["man", "none"]);
+    assert_eq!(none.code, 2);
+    assert!(none.err.contains("no verb \"none\""), "{}", none.err);
+}
+
+#[test]
+fn shells_complete_verbs() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = percpu(&["completions", shell]);
+        assert_eq!(script.code, 0);
+        for word in ["doctor", "per-cpu", "reset"] {
+            assert!(script.out.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(percpu(&["completions", "none"]).code, 2);
+}
