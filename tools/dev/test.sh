@@ -64,8 +64,9 @@ declare -A suites=(
 	# that are made of others, and the instructions behind that on how they are compiled.
 	[late]='--suite unit --suite inject --no-suite repeats --no-suite files --no-suite segments
 		--no-suite compiled --timeout-multiplier 2'
-	# No sanitizer looks into sequences.
-	[asan]='--suite unit --suite inject --suite cli --no-suite repeats --no-suite sequences
+	# No sanitizer looks into sequences. The examples, which "cli" runs, take long to build:
+	# test_configurations has them.
+	[asan]='--suite unit --suite inject --no-suite repeats --no-suite sequences
 		--timeout-multiplier 4'
 	# With that sanitizer there are no sequences; and who reads a file, or meets an error of
 	# a system call, has one thread.
@@ -109,11 +110,11 @@ declare -A selections=(
 	# updates of several fields, which take locks; and how threads of other tiers meet.
 	[tier-cpu]="atomic_lanes error fence fork_handlers gauge histogram lock lock_thread lwbuf_threads
 		objcache_threads options outputs pair rate ref_modes ring_shared rwlock section_steps
-		sum thread twin_calls twins visit wbuf $fast_paths"
+		sum twin_calls twins visit wbuf $fast_paths"
 	# The same, and all CPUs share one lane.
 	[tier-shared]="atomic_lanes bias_lane error fence fork_handlers gauge histogram lock lwbuf_threads
 		objcache_threads options outputs pair rate ref_modes ring_shared rwlock section_steps
-		sum thread twin_calls twins visit wbuf $fast_paths"
+		sum twin_calls twins visit wbuf $fast_paths"
 	# Sequences in other instructions, which "aborts" stops one by one; two words that change
 	# together, and other atomics of this machine; and all fast paths.
 	[aarch64]="aborts inline_order one_unit pair rate readers seq vfork $fast_paths"
@@ -140,7 +141,7 @@ lint_selections()
 {
 	local name missing=0
 	for name in ${selections[*]}; do
-		grep -rqE --include=meson.build "^ *'$name'[,:]|'$name'[],:]" tests ||
+		grep -rqE --include=meson.build "'$name'[],:]" tests ||
 			{ echo "tools/dev/test.sh selects $name, and there is no such test"; missing=1; }
 	done
 	return $missing
@@ -228,6 +229,7 @@ compute_configurations()
 	behind gcc compile_all gcc
 	behind clang compile_needed clang fuzz_region fuzz_reader
 	behind late configure_late
+	behind asan sanitizer asan address,undefined
 	compute_crosses
 	behind fuzz fuzz_shortly
 	wait
@@ -298,8 +300,10 @@ test_configurations()
 {
 	local status=0
 	begin_tests setup_packages
+	suites[asan]='--suite cli --timeout-multiplier 4'
 	compute_beside compute_configurations
 	built gcc && test_lower_tiers
+	test_built asan || true
 	test_other_builds
 	say 'fuzz for 20 s'
 	await fuzz || status=$?
@@ -410,9 +414,10 @@ test_default()
 	say 'not run'
 	cat <<-'END'
 		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
-		                             armhf, and on lower tiers, of which this ran some; and libFuzzer
+		                             armhf, and on lower tiers, of which this ran some; benchmarks,
+		                             examples with AddressSanitizer, libFuzzer
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
-		./dev test --mutants, --models, --coverage, --systems, --soak
+		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
 	END
 	summary
 }
