@@ -67,8 +67,7 @@ struct percpu_header {
 	union percpu_recovery_lock recovery_lock; /* in chunk 0 */
 	uint64_t placed;    /* in chunk 0: the object that is being created for a word of the bias
 			    lane, as a key of kind 0; 0: none */
-	uint64_t placed_at; /* in chunk 0: where that word is, as a key of kind 0; stored before
-			       `placed` */
+	uint64_t placed_at; /* in chunk 0: the key of that word, of kind 0; stored first */
 } PERCPU_ALIGNED_WORD;
 
 _Static_assert(sizeof(struct percpu_header) == 168 + 3 * 1024 + 8 + 24 + 512 + 40, "file layout");
@@ -394,9 +393,6 @@ struct percpu_segment_time {
 	uint64_t boot;	   /* hash of the boot and the time namespace; 0: not known */
 } PERCPU_ALIGNED_WORD;
 
-/** A process counts without a lock, and does not know its boot. */
-#define PERCPU_UNKNOWN_BOOT 1
-
 /** The control block of a segment, in the bias lane at the key. */
 struct percpu_segment_control {
 	uint32_t version;
@@ -405,12 +401,9 @@ struct percpu_segment_control {
 	uint64_t completed;		       /* the last generation whose reset is complete */
 	uint64_t end;			       /* bytes of records, with the gaps between them */
 	struct percpu_segment_time started[2]; /* when generation n began: at n % 2 */
-	uint64_t changes;		       /* grows with changes of records; odd: one is in
-						  progress */
+	uint64_t changes;		       /* changes of records; odd: one is in progress */
 	char program[40];		       /* which made the segment; shorter: behind it 0 */
-	uint64_t unlocked;		       /* the boot in which a process that has no lock last
-						  opened the segment to count; 0: none has;
-						  PERCPU_UNKNOWN_BOOT */
+	uint64_t unlocked;		       /* the boot of one without a lock; 0: none */
 	uint64_t reserved[7];
 	uint64_t block[PERCPU_SEGMENT_BLOCKS]; /* keys of records in the bias lane; 0: none yet */
 } PERCPU_ALIGNED_WORD;

@@ -28,6 +28,7 @@
 
 #define POLL_NS (PERCPU_SECOND / 1000)
 #define REMOVE_TRIES 100
+#define UNKNOWN_BOOT 1 /* in percpu_segment_control.unlocked */
 
 bool percpu_path_leads_elsewhere(const char *path, const struct percpu_descriptor *d)
 {
@@ -50,7 +51,7 @@ void percpu_counting_announce(const struct percpu_region *r)
 static void tidy_control(const struct percpu_segment *s)
 {
 	struct percpu_segment_control *c = s->control;
-	uint64_t unknown = PERCPU_UNKNOWN_BOOT;
+	uint64_t unknown = UNKNOWN_BOOT;
 
 	if (__atomic_load_n(&c->removal, __ATOMIC_RELAXED) != 0)
 		__atomic_store_n(&c->removal, 0, __ATOMIC_RELAXED);
@@ -74,7 +75,7 @@ static int try_to_count(const struct percpu_segment *s)
 		tidy_control(s);
 		return 0;
 	}
-	__atomic_store_n(&c->unlocked, boot != 0 ? boot : PERCPU_UNKNOWN_BOOT, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->unlocked, boot != 0 ? boot : UNKNOWN_BOOT, __ATOMIC_RELAXED);
 	percpu_full_fence();
 	PERCPU_STEP("counting: without a lock");
 	return __atomic_load_n(&c->removal, __ATOMIC_RELAXED) != 0 ? -EAGAIN : 0;
@@ -104,7 +105,7 @@ static bool may_be_unlocked(const struct percpu_segment_control *c)
 	const uint64_t boot = percpu_boot_id();
 
 	return c->unlocked != 0 &&
-	       (boot == 0 || c->unlocked == boot || c->unlocked == PERCPU_UNKNOWN_BOOT);
+	       (boot == 0 || c->unlocked == boot || c->unlocked == UNKNOWN_BOOT);
 }
 
 enum percpu_fact percpu_counting_ask(const struct percpu_reader *r)

@@ -12,6 +12,7 @@
 #include "../cpu/text.h"
 #include "../owners/owners.h"
 #include "complaint.h"
+#include "counting.h"
 #include "hash.h"
 #include "kinds.h"
 
@@ -343,20 +344,6 @@ uint64_t percpu_segment_boot(void);
 
 /** Return the time now, by both clocks. */
 struct percpu_segment_time percpu_segment_now(const struct percpu_segment *s);
-
-/* counting.c: which processes have a segment open to count */
-
-/** Be known to count in the new file of the region, before it has its name. */
-void percpu_counting_announce(const struct percpu_region *r);
-
-/** Be known to count as long as the segment is open, in this process or in a child of fork. path is
- *  that of the file, or NULL. Returns 0; -ESTALE if the path leads to another file now, or to none; or
- *  -ETIMEDOUT if for a second another process is about to remove the file. */
-int percpu_counting_begin(const struct percpu_segment *s, const char *path);
-
-/** Return whether the path leads to another file, or to none. A path that the process cannot follow
- *  to its end does not tell. */
-bool percpu_path_leads_elsewhere(const char *path, const struct percpu_descriptor *d);
 
 /* segment.c */
 

@@ -78,6 +78,22 @@ static int read_value(struct percpu_reader *r, size_t i, unsigned kind)
 	}
 }
 
+/* A lock that cannot be asked for tells nothing. */
+static int read_facts(struct percpu_reader *r)
+{
+	struct percpu_reader_facts f = { .file_bytes = 77 };
+	int e = percpu_reader_facts(r, &f);
+
+	if (e != 0) {
+		assert_int_equal(f.file_bytes, 77);
+		return e;
+	}
+	assert_true(f.counting != PERCPU_FACT_NO);
+	assert_int_equal(f.owners_alive + f.owners_dead, 1);
+	assert_true(f.records_in_use > 7 && f.records_pending == 0);
+	return 0;
+}
+
 static int read_all(struct percpu_reader *r)
 {
 	struct percpu_reader_series series;
@@ -92,7 +108,7 @@ static int read_all(struct percpu_reader *r)
 	}
 	if (e == 0)
 		assert_int_equal(percpu_reader_owners(r, rows, ROWS), 1);
-	return e;
+	return e != 0 ? e : read_facts(r);
 }
 
 /* Take a picture, and a second one after it, or after a failure. */

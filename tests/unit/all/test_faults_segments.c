@@ -155,7 +155,27 @@ static int start_anew_by_descriptor(void)
 	return e;
 }
 
+/* Remove a file that no process has open. If that fails, the file is still there, and the next
+ * removal succeeds. */
+static int remove_segment(void)
+{
+	const char *path = test_path("removed");
+	struct percpu_segment *s = NULL;
+	int e = percpu_segment_open(path, ALL, NULL, &s), removed = -ENOENT;
+
+	percpu_segment_close(s);
+	if (e == 0)
+		e = removed = percpu_segment_remove(path, 0);
+	(void)fault_clear();
+	assert_true(removed == 0 ? access(path, F_OK) != 0 : s == NULL || access(path, F_OK) == 0);
+	remove_file(path, s != NULL && removed != 0);
+	return e;
+}
+
 static const struct sweep_operation operations[] = {
+	{ "removal",
+	  remove_segment,
+	  { SWEEP_FILE, -EBUSY, -ENOLCK, -EBADF, -EBADMSG, -ETIMEDOUT } },
 	{ "segment", create, { SWEEP_FILE, -ENOLCK, -EBADMSG, -ETIMEDOUT } },
 	{ "segment by descriptor", create_by_descriptor, { SWEEP_FILE, -EBADMSG, -ETIMEDOUT } },
 	{ "segment to write", open_to_write, { SWEEP_FILE, -ENOLCK, -EBADMSG, -ETIMEDOUT } },
