@@ -6,7 +6,7 @@ rust=$build/rust
 crates=bindings/rust
 # The tests that pass on each tier.
 on_each_tier=(--lib --test model --test histograms --test objects --test families --test segments
-	--test threads)
+	--test regions --test threads)
 oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' $crates/Cargo.toml)
 
 new_cargo()
@@ -75,7 +75,7 @@ rust_prefork()
 rust_examples()
 {
 	local name
-	for name in counters stats limits ring; do
+	for name in counters stats limits ring shared; do
 		crate run --release -p percpu --features vendored --example "$name" || return
 	done
 	for name in hello families; do

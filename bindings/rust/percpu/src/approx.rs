@@ -7,6 +7,7 @@ use percpu_sys as sys;
 
 use crate::error::{check, Error};
 use crate::handle::{debug_as_name, object, Handle};
+use crate::Region;
 
 object!(percpu_approx, percpu_approx_destroy);
 
@@ -35,12 +36,48 @@ impl ApproxSum {
     /// Create a sum whose estimate is off by at most a batch for each CPU. A batch is 1 to 2^40; 0
     /// is the default. Fails with [`Error::Invalid`] for another one.
     pub fn with_batch(batch: i64) -> Result<Self, Error> {
-        let options = sys::percpu_approx_options {
-            size: size_of::<sys::percpu_approx_options>(),
-            batch,
-        };
+        let options = options(batch);
         // SAFETY: the options are valid; the call stores a sum.
         Handle::create(|ret| unsafe { sys::percpu_approx_create(&options, ret) }).map(Self)
+    }
+
+    /// Create a sum of 0 in a region, with that batch, as [`ApproxSum::with_batch`]. Fails as that,
+    /// with [`Error::Invalid`] if the region's lanes do not have the default size, and as
+    /// `percpu_approx_create_in()`.
+    pub fn new_in(region: &Region, batch: i64) -> Result<Self, Error> {
+        let options = options(batch);
+        // SAFETY: the region and the options are valid; the call stores a sum.
+        Handle::in_region(region, sys::percpu_approx_detach, |r, ret| unsafe {
+            sys::percpu_approx_create_in(r, &options, ret)
+        })
+        .map(Self)
+    }
+
+    /// Attach to the sum at a root of a region, or create it if there is none. Fails as
+    /// [`ApproxSum::new_in`], and with [`Error::Exists`] if the root has another object, or a sum
+    /// of another batch; a batch of 0 accepts any.
+    pub fn open(region: &Region, root: u32, batch: i64) -> Result<Self, Error> {
+        let options = options(batch);
+        // SAFETY: the region and the options are valid; the call stores a sum.
+        Handle::in_region(region, sys::percpu_approx_detach, |r, ret| unsafe {
+            sys::percpu_approx_open(r, root, &options, ret)
+        })
+        .map(Self)
+    }
+
+    /// Attach to the sum with a key. Fails with [`Error::NotFound`] if there is no sum.
+    pub fn attach(region: &Region, key: u64) -> Result<Self, Error> {
+        // SAFETY: the region is valid; the call stores a sum.
+        Handle::in_region(region, sys::percpu_approx_detach, |r, ret| unsafe {
+            sys::percpu_approx_attach(r, key, ret)
+        })
+        .map(Self)
+    }
+
+    /// Its key in its region; 0 if [`ApproxSum::new`] has made it.
+    pub fn key(&self) -> u64 {
+        // SAFETY: the handle keeps the sum valid.
+        unsafe { sys::percpu_approx_key(self.0.raw()) }
     }
 
     /// Add n, which may be negative, without a limit.
@@ -88,3 +125,10 @@ impl ApproxSum {
     }
 }
 debug_as_name!(ApproxSum);
+
+fn options(batch: i64) -> sys::percpu_approx_options {
+    sys::percpu_approx_options {
+        size: size_of::<sys::percpu_approx_options>(),
+        batch,
+    }
+}

@@ -112,6 +112,12 @@ impl Error {
         Self::new(libc::EINVAL, Some(sentence.into()))
     }
 
+    /// The same, with what the error is about in front of its sentence.
+    pub(crate) fn about(self, what: &dyn fmt::Display) -> Self {
+        let sentence = format!("{what}: {self}");
+        Self::new(self.errno(), Some(sentence.into()))
+    }
+
     /// The reason: the number and the sentence.
     pub fn reason(&self) -> &Reason {
         match self {

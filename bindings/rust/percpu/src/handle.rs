@@ -5,7 +5,10 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use percpu_sys as sys;
+
 use crate::error::{check, Error};
+use crate::region::Region;
 use crate::segment::Keep;
 
 /// An object of the C library. Public for the types of [`Series`](crate::Series), in a private
@@ -31,13 +34,25 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// An object that this process has created.
-struct Private<T: Object>(NonNull<T>);
+/// Frees a handle, and leaves the object in its region.
+type Detach<T> = unsafe extern "C" fn(*mut T);
+
+/// An object that this process has created, or attached to.
+struct Private<T: Object> {
+    raw: NonNull<T>,
+    /// Of an object in a region, which is unmapped behind it.
+    place: Option<(Detach<T>, Region)>,
+}
 
 impl<T: Object> Drop for Private<T> {
     fn drop(&mut self) {
-        // SAFETY: the last handle is gone.
-        unsafe { T::destroy(self.0.as_ptr()) }
+        // SAFETY: the last handle is gone, and the region is still there.
+        unsafe {
+            match self.place {
+                Some((detach, _)) => detach(self.raw.as_ptr()),
+                None => T::destroy(self.raw.as_ptr()),
+            }
+        }
     }
 }
 
@@ -84,12 +99,31 @@ unsafe impl<T: Object> Sync for Handle<T> {}
 impl<T: Object> Handle<T> {
     /// Create an object of this process by a call that stores it.
     pub(crate) fn create(call: impl FnOnce(*mut *mut T) -> c_int) -> Result<Self, Error> {
+        Self::made(call, None)
+    }
+
+    /// Create an object in a region, or attach to one, by a call that stores it.
+    pub(crate) fn in_region(
+        region: &Region,
+        detach: Detach<T>,
+        call: impl FnOnce(*mut sys::percpu_region, *mut *mut T) -> c_int,
+    ) -> Result<Self, Error> {
+        Self::made(
+            |ret| call(region.raw(), ret),
+            Some((detach, region.clone())),
+        )
+    }
+
+    fn made(
+        call: impl FnOnce(*mut *mut T) -> c_int,
+        place: Option<(Detach<T>, Region)>,
+    ) -> Result<Self, Error> {
         let mut raw = std::ptr::null_mut();
         check(call(&mut raw))?;
         let raw = non_null(raw)?;
         Ok(Self {
             raw,
-            home: Home::Private(Arc::new(Private(raw))),
+            home: Home::Private(Arc::new(Private { raw, place })),
         })
     }
 

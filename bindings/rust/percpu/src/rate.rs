@@ -7,6 +7,7 @@ use percpu_sys as sys;
 
 use crate::error::{check, Error};
 use crate::handle::{debug_as_name, object, Handle};
+use crate::Region;
 
 object!(percpu_rate, percpu_rate_destroy);
 
@@ -36,9 +37,46 @@ impl Rate {
     /// Fails with [`Error::Invalid`] for a limit or a period of 0, and with [`Error::OutOfRange`]
     /// for one above 2^31 - 1.
     pub fn new(limit: u64, period: Duration) -> Result<Self, Error> {
-        let ms = i64::try_from(period.as_millis()).unwrap_or(i64::MAX);
+        let (limit, ms) = (number(limit), milliseconds(period));
         // SAFETY: the call stores a rate.
-        Handle::create(|ret| unsafe { sys::percpu_rate_create(number(limit), ms, ret) }).map(Self)
+        Handle::create(|ret| unsafe { sys::percpu_rate_create(limit, ms, ret) }).map(Self)
+    }
+
+    /// Create a rate in a region. Fails as [`Rate::new`], and as `percpu_rate_create_in()`.
+    pub fn new_in(region: &Region, limit: u64, period: Duration) -> Result<Self, Error> {
+        let (limit, ms) = (number(limit), milliseconds(period));
+        // SAFETY: the region is valid; the call stores a rate.
+        Handle::in_region(region, sys::percpu_rate_detach, |r, ret| unsafe {
+            sys::percpu_rate_create_in(r, limit, ms, ret)
+        })
+        .map(Self)
+    }
+
+    /// Attach to the rate at a root of a region, or create it if there is none. A rate that is there
+    /// keeps its limit. Fails as [`Rate::new_in`], and with [`Error::Exists`] if the root has
+    /// another object, or a rate of another period.
+    pub fn open(region: &Region, root: u32, limit: u64, period: Duration) -> Result<Self, Error> {
+        let (limit, ms) = (number(limit), milliseconds(period));
+        // SAFETY: the region is valid; the call stores a rate.
+        Handle::in_region(region, sys::percpu_rate_detach, |r, ret| unsafe {
+            sys::percpu_rate_open(r, root, limit, ms, ret)
+        })
+        .map(Self)
+    }
+
+    /// Attach to the rate with a key. Fails with [`Error::NotFound`] if there is no rate.
+    pub fn attach(region: &Region, key: u64) -> Result<Self, Error> {
+        // SAFETY: the region is valid; the call stores a rate.
+        Handle::in_region(region, sys::percpu_rate_detach, |r, ret| unsafe {
+            sys::percpu_rate_attach(r, key, ret)
+        })
+        .map(Self)
+    }
+
+    /// Its key in its region; 0 if [`Rate::new`] has made it.
+    pub fn key(&self) -> u64 {
+        // SAFETY: the handle keeps the rate valid.
+        unsafe { sys::percpu_rate_key(self.0.raw()) }
     }
 
     /// Count an event, and return whether it is within the limit of the period.
@@ -75,6 +113,10 @@ impl Rate {
     }
 }
 debug_as_name!(Rate);
+
+fn milliseconds(period: Duration) -> i64 {
+    i64::try_from(period.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// Numbers above the limit of the library stay above it.
 fn number(n: u64) -> i64 {

@@ -7,6 +7,7 @@ use percpu_sys as sys;
 
 use crate::error::{check, Error};
 use crate::handle::{debug_as_name, non_null, object, Handle};
+use crate::Region;
 
 object!(percpu_ring, percpu_ring_destroy);
 
@@ -17,6 +18,15 @@ pub enum WhenFull {
     Overwrite,
     /// It refuses the new one, until a reader takes some.
     Keep,
+}
+
+impl WhenFull {
+    fn flags(self) -> u32 {
+        match self {
+            Self::Overwrite => 0,
+            Self::Keep => sys::PERCPU_RING_KEEP,
+        }
+    }
 }
 
 /// A ring of records for each CPU: a put copies a record, with the time, and commits it by one
@@ -44,13 +54,53 @@ impl Ring {
     /// Create an empty ring for each CPU in memory of this process: of that many bytes, a power of
     /// two from 1024 to 2^30. Fails with [`Error::Invalid`] for another size.
     pub fn new(size: usize, when_full: WhenFull) -> Result<Self, Error> {
-        let flags = if when_full == WhenFull::Keep {
-            sys::PERCPU_RING_KEEP
-        } else {
-            0
-        };
+        let flags = when_full.flags();
         // SAFETY: the call stores a ring.
         Handle::create(|ret| unsafe { sys::percpu_ring_create(size, flags, ret) }).map(Self)
+    }
+
+    /// Create an empty ring for each CPU in a region. Fails as [`Ring::new`], with
+    /// [`Error::Invalid`] for a ring that does not fit into a lane, and as
+    /// `percpu_ring_create_in()`.
+    pub fn new_in(region: &Region, size: usize, when_full: WhenFull) -> Result<Self, Error> {
+        let flags = when_full.flags();
+        // SAFETY: the region is valid; the call stores a ring.
+        Handle::in_region(region, sys::percpu_ring_detach, |r, ret| unsafe {
+            sys::percpu_ring_create_in(r, size, flags, ret)
+        })
+        .map(Self)
+    }
+
+    /// Attach to the rings at a root of a region, or create them if there are none. Fails as
+    /// [`Ring::new_in`], and with [`Error::Exists`] if the root has another object, or rings that
+    /// have another size or do something else when they are full.
+    pub fn open(
+        region: &Region,
+        root: u32,
+        size: usize,
+        when_full: WhenFull,
+    ) -> Result<Self, Error> {
+        let flags = when_full.flags();
+        // SAFETY: the region is valid; the call stores a ring.
+        Handle::in_region(region, sys::percpu_ring_detach, |r, ret| unsafe {
+            sys::percpu_ring_open(r, root, size, flags, ret)
+        })
+        .map(Self)
+    }
+
+    /// Attach to the rings with a key. Fails with [`Error::NotFound`] if there are none.
+    pub fn attach(region: &Region, key: u64) -> Result<Self, Error> {
+        // SAFETY: the region is valid; the call stores a ring.
+        Handle::in_region(region, sys::percpu_ring_detach, |r, ret| unsafe {
+            sys::percpu_ring_attach(r, key, ret)
+        })
+        .map(Self)
+    }
+
+    /// Their key in their region; 0 if [`Ring::new`] has made them.
+    pub fn key(&self) -> u64 {
+        // SAFETY: the handle keeps the ring valid.
+        unsafe { sys::percpu_ring_key(self.0.raw()) }
     }
 
     /// Put a record. Fails with nothing put: with [`Error::Invalid`] if it is empty, with

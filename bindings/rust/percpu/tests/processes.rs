@@ -11,20 +11,16 @@
 
 mod common;
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use common::{Random, TemporaryFile};
+use common::{Progress, Random, TemporaryFile, SLOTS};
 use percpu::{
     Counter, FCounter, Histogram, HistogramOptions, Metric, Reader, Segment, Stats, Value,
 };
 
 percpu::stats! { struct Pair { a, b } }
-
-const SLOTS: usize = 6;
 
 struct Metrics {
     counter: Counter,
@@ -55,33 +51,6 @@ impl Metrics {
             let _ = self.pair.update(&Pair { a: 1, b: 3 });
             progress.word(slot, 1).fetch_add(1, SeqCst);
         }
-    }
-}
-
-/// A page that processes share: for each slot how many rounds were begun, and ended.
-struct Progress(*mut AtomicU64);
-
-impl Progress {
-    fn map(file: &File) -> Self {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: maps a page of the file, at no address in use.
-        let at = unsafe {
-            let (none, fd) = (std::ptr::null_mut(), file.as_raw_fd());
-            libc::mmap(none, 4096, protection, libc::MAP_SHARED, fd, 0)
-        };
-        assert_ne!(at, libc::MAP_FAILED);
-        Self(at.cast())
-    }
-
-    fn word(&self, slot: usize, word: usize) -> &AtomicU64 {
-        // SAFETY: there is room for the words of all slots.
-        unsafe { &*self.0.add(2 * slot + word) }
-    }
-
-    fn sum(&self, word: usize) -> u64 {
-        (0..SLOTS)
-            .map(|slot| self.word(slot, word).load(SeqCst))
-            .sum()
     }
 }
 
@@ -148,26 +117,14 @@ fn this_program_as_a_worker() {
         return;
     };
     let arguments: Vec<&str> = arguments.lines().collect();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(arguments[1])
-        .unwrap();
     let segment = Segment::open(arguments[0]).unwrap();
-    Metrics::declare(&segment).count(&Progress::map(&file), arguments[2].parse().unwrap());
+    Metrics::declare(&segment).count(&Progress::open(arguments[1]), arguments[2].parse().unwrap());
 }
 
 #[test]
 fn processes_that_are_killed_lose_nothing() {
     let (segment_file, page) = (TemporaryFile::new("killed"), TemporaryFile::new("progress"));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(page.path())
-        .unwrap();
-    file.set_len(4096).unwrap();
-    let progress = Progress::map(&file);
+    let progress = Progress::open(page.path());
     let segment = Segment::create(segment_file.path()).unwrap();
     let metrics = Metrics::declare(&segment);
     let start = |slot| {

@@ -3,7 +3,10 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use percpu::{Metric, Segment};
 
@@ -62,4 +65,39 @@ pub fn both<T>(
     let object = declare(&segment, &Metric::new(name).label("where", "segment")).unwrap();
     drop(segment); // the object keeps it open
     test(object, Random::new(2));
+}
+
+/// How many processes count at once, in tests that kill them.
+pub const SLOTS: usize = 6;
+
+/// A page that processes share: for each slot how many rounds were begun, and ended.
+pub struct Progress(*mut AtomicU64);
+
+impl Progress {
+    /// Map the page in a file, which is made if there is none.
+    pub fn open(path: &str) -> Self {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false);
+        let file = file.open(path).unwrap();
+        file.set_len(4096).unwrap();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: maps a page of the file, at no address in use.
+        let at = unsafe {
+            let (none, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+            libc::mmap(none, 4096, protection, libc::MAP_SHARED, fd, 0)
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        Self(at.cast())
+    }
+
+    pub fn word(&self, slot: usize, word: usize) -> &AtomicU64 {
+        // SAFETY: there is room for the words of all slots.
+        unsafe { &*self.0.add(2 * slot + word) }
+    }
+
+    pub fn sum(&self, word: usize) -> u64 {
+        (0..SLOTS)
+            .map(|slot| self.word(slot, word).load(SeqCst))
+            .sum()
+    }
 }
