@@ -2,12 +2,11 @@
 //! What the facade's handles count in.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Once;
 use std::thread;
 use std::time::Duration;
 
 use metrics::{CounterFn, GaugeFn, HistogramFn};
-use percpu::{Counter, FGauge, Histogram};
+use percpu::{forks, Counter, FGauge, Histogram};
 
 use crate::problems::Problem;
 use crate::recorder::Found;
@@ -58,25 +57,6 @@ impl HistogramFn for Found<Histogram> {
     }
 }
 
-/// How many forks lead to this process, and 1. The number of a process says it better than its id: a
-/// child in another PID namespace may have the id of its parent.
-static FORKS: AtomicU32 = AtomicU32::new(1);
-
-extern "C" fn count_fork() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Count forks from now on.
-#[allow(unsafe_code)]
-pub(crate) fn count_forks() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handler stays, and only adds to a number. Without memory for it, a turn that a
-        // fork has copied stays taken.
-        unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
-    });
-}
-
 /// A lock of this process, which a child of fork does not find taken: it holds the number of forks
 /// of the process whose thread has it.
 #[derive(Default)]
@@ -89,7 +69,7 @@ const YIELDS: u32 = 100;
 impl Turn {
     /// Call f while no other thread of the process is in such a call.
     pub(crate) fn take(&self, f: impl FnOnce()) {
-        let me = FORKS.load(Ordering::Relaxed);
+        let me = forks();
         let mut free = 0;
         let mut tries = 0;
         while let Err(holder) =
@@ -112,15 +92,13 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
-    #![allow(unsafe_code)]
-
     use super::*;
     use metrics::Key;
     use std::sync::Arc;
 
     #[test]
     fn a_turn_that_a_fork_has_copied_is_free() {
-        let turn = Turn(AtomicU32::new(FORKS.load(Ordering::Relaxed) + 1));
+        let turn = Turn(AtomicU32::new(forks() + 1));
         let mut taken = 0;
         turn.take(|| taken += 1);
         turn.take(|| taken += 1);
@@ -152,23 +130,6 @@ mod tests {
         });
         assert_eq!(found.object.fetch(), 5);
         std::fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn a_child_of_fork_has_another_number() {
-        count_forks();
-        let before = FORKS.load(Ordering::Relaxed);
-        let mut status = 0;
-        // SAFETY: the child only loads a number and ends.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::_exit((FORKS.load(Ordering::Relaxed) - before) as i32);
-            }
-            assert_eq!(libc::waitpid(child, &mut status, 0), child);
-        }
-        assert_eq!(libc::WEXITSTATUS(status), 1);
-        assert_eq!(FORKS.load(Ordering::Relaxed), before);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
 use percpu::{Error, Reader, Segment};
 
-use crate::handles::count_forks;
 use crate::kinds::{Object, Of, Series};
 use crate::names::{Entry, Form, Names, Preset, Shape};
 use crate::problems::{Problem, Problems};
@@ -61,7 +60,7 @@ impl Recorder {
         presets: Vec<(&str, Preset)>,
     ) -> Self {
         let segment = segment.leak();
-        count_forks();
+        percpu::forks(); // counts from now on
         Self(Box::leak(Box::new(Inner {
             name: name.into(),
             cap,

@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, CStr};
 use percpu_sys as sys;
 
 use crate::error::{check, Error};
+use crate::forks::forks;
 use crate::handle::{debug_as_name, Handle, Object};
 use crate::{Metric, Segment};
 
@@ -153,6 +154,18 @@ impl OwnedGauge {
         check(unsafe { sys::percpu_owned_gauge_add_call(self.0.raw(), n) })
     }
 
+    /// Add n until the result is dropped, such as 1 for a request in flight. Fails as
+    /// [`OwnedGauge::add`].
+    pub fn hold(&self, n: i64) -> Result<Held<'_>, Error> {
+        let forks = forks();
+        self.add(n)?;
+        Ok(Held {
+            gauge: self,
+            n,
+            forks,
+        })
+    }
+
     /// Set this process's value. Fails as [`OwnedGauge::add`].
     pub fn set(&self, v: i64) -> Result<(), Error> {
         // SAFETY: the handle keeps the gauge valid.
@@ -178,6 +191,45 @@ impl OwnedGauge {
     }
 }
 debug_as_name!(OwnedGauge);
+
+/// What [`OwnedGauge::hold`] has added. It is subtracted when this is dropped, also when a panic
+/// unwinds.
+///
+/// It may be moved to another thread, so it may live across an `await`. A child of fork, which has no
+/// share of its parent's, subtracts nothing. A set meanwhile replaces what was added, and the drop
+/// subtracts from what was set.
+///
+/// ```
+/// # use percpu::{Metric, Owners, Rule, Segment};
+/// # let name = std::env::temp_dir().join(format!("percpu-doc-held-{}", std::process::id()));
+/// # let name = name.to_str().unwrap();
+/// # let segment = Segment::create(name)?;
+/// let in_flight = segment.owned_gauge(&Metric::new("requests_in_flight"), Rule::Sum)?;
+/// {
+///     let _request = in_flight.hold(1)?;
+///     assert_eq!(in_flight.fetch(Owners::Living)?, 1);
+/// }
+/// assert_eq!(in_flight.fetch(Owners::Living)?, 0);
+/// # std::fs::remove_file(name).unwrap();
+/// # Ok::<(), percpu::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "it subtracts when it is dropped"]
+pub struct Held<'a> {
+    gauge: &'a OwnedGauge,
+    n: i64,
+    /// Of the process that has added.
+    forks: u32,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.forks == forks() {
+            // It fails only at a process's first update, and this is a later one.
+            let _ = self.gauge.add(self.n.wrapping_neg());
+        }
+    }
+}
 
 /// The same, of doubles.
 #[derive(Clone)]
