@@ -5,7 +5,7 @@
 //! even a child of fork can find one that a thread of its parent holds.
 
 use std::hash::Hasher;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use metrics::{Key, SharedString, Unit};
 use once_cell::race::OnceBox;
@@ -147,23 +147,35 @@ fn cut(s: &str, n: usize) -> &str {
 /// The table: an entry is in the first free slot from that of its name's hash on.
 pub(crate) struct Names {
     slots: Box<[OnceBox<Entry>]>,
-    free: AtomicUsize,
+    room: usize,
+    /// Of the thread that adds a name.
+    turn: Turn,
+    /// How many names have got a slot. It is changed in the turn, before the slot.
+    used: AtomicUsize,
+    /// There is no room, and all that have a slot are in it.
+    full: AtomicBool,
 }
 
 impl Names {
     pub(crate) fn new(presets: Vec<(&str, Preset)>) -> Self {
-        let room = NAMES + presets.len();
-        let names = Self {
-            // Half of the slots stay free.
-            slots: std::iter::repeat_with(OnceBox::new)
-                .take((2 * room).next_power_of_two())
-                .collect(),
-            free: AtomicUsize::new(room),
-        };
+        let names = Self::with_room(NAMES + presets.len());
         for (name, preset) in presets {
             names.find_or_add(name, &preset);
         }
         names
+    }
+
+    fn with_room(room: usize) -> Self {
+        Self {
+            // Half of the slots stay free.
+            slots: std::iter::repeat_with(OnceBox::new)
+                .take((2 * room).next_power_of_two())
+                .collect(),
+            room,
+            turn: Turn::default(),
+            used: AtomicUsize::new(0),
+            full: AtomicBool::new(false),
+        }
     }
 
     /// The entry of a name, with its place. It is added if there is none. `None`: there is no room.
@@ -191,16 +203,25 @@ impl Names {
 
     /// Put an entry into a free slot, unless another thread is faster. `None`: there is no room.
     fn fill(&self, slot: &OnceBox<Entry>, name: &str, preset: &Preset) -> Option<()> {
-        self.free
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
-            .ok()?;
-        if slot
-            .set(Box::new(Entry::new(name, preset.clone())))
-            .is_err()
-        {
-            self.free.fetch_add(1, Ordering::Relaxed);
+        if !self.full.load(Ordering::Acquire) {
+            self.turn.take(|| self.fill_in_turn(slot, name, preset));
         }
-        Some(())
+        slot.get().map(|_| ())
+    }
+
+    /// The same, in the turn. A fork by another thread may be anywhere in it: at worst the child has
+    /// room for one name less.
+    fn fill_in_turn(&self, slot: &OnceBox<Entry>, name: &str, preset: &Preset) {
+        let used = self.used.load(Ordering::Relaxed);
+        if slot.get().is_some() {
+            return;
+        }
+        if used < self.room {
+            self.used.store(used + 1, Ordering::Relaxed);
+            let _ = slot.set(Box::new(Entry::new(name, preset.clone())));
+        } else {
+            self.full.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -208,4 +229,47 @@ fn hash(name: &str) -> usize {
     let mut hasher = FxHasher::default();
     hasher.write(name.as_bytes());
     hasher.finish() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::thread;
+
+    /// Let threads look names up at the same time. Returns which of them found room.
+    fn find_at_once(names: &Names, wanted: &[&str]) -> Vec<bool> {
+        let start = Barrier::new(wanted.len());
+        let find = |name| {
+            start.wait();
+            names
+                .find(name)
+                .is_some_and(|(_, entry)| *entry.name == *name)
+        };
+        thread::scope(|s| {
+            let threads: Vec<_> = wanted.iter().map(|name| s.spawn(|| find(name))).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn threads_that_add_the_last_name_at_once_all_find_it() {
+        for _ in 0..1000 {
+            let names = Names::with_room(1);
+            assert_eq!(find_at_once(&names, &["a"; 3]), [true; 3]);
+            assert!(names.find("b").is_none());
+        }
+    }
+
+    #[test]
+    fn all_room_is_used_and_no_more() {
+        for _ in 0..1000 {
+            let (names, wanted) = (Names::with_room(2), ["a", "b", "c"]);
+            let found = find_at_once(&names, &wanted);
+            assert_eq!(found.iter().filter(|f| **f).count(), 2, "{found:?}");
+            for (name, found) in wanted.iter().zip(found) {
+                assert_eq!(names.find(name).is_some(), found);
+            }
+        }
+    }
 }
