@@ -6,7 +6,7 @@ rust=$build/rust
 crates=bindings/rust
 # The tests that pass on each tier.
 on_each_tier=(--lib --test model --test histograms --test objects --test families --test segments
-	--test regions --test held --test threads)
+	--test errors --test regions --test held --test threads)
 oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' $crates/Cargo.toml)
 
 new_cargo()

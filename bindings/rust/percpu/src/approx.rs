@@ -38,7 +38,9 @@ impl ApproxSum {
     pub fn with_batch(batch: i64) -> Result<Self, Error> {
         let options = options(batch);
         // SAFETY: the options are valid; the call stores a sum.
-        Handle::create(|ret| unsafe { sys::percpu_approx_create(&options, ret) }).map(Self)
+        Handle::create(|ret| unsafe { sys::percpu_approx_create(&options, ret) })
+            .map(Self)
+            .map_err(|e| e.refused(|| format!("a batch of {batch}: it is 1 to 2^40")))
     }
 
     /// Create a sum of 0 in a region, with that batch, as [`ApproxSum::with_batch`]. Fails as that,
@@ -51,6 +53,11 @@ impl ApproxSum {
             sys::percpu_approx_create_in(r, &options, ret)
         })
         .map(Self)
+        .map_err(|e| {
+            e.refused(|| {
+                format!("a batch of {batch}: it is 1 to 2^40, in lanes of the default size")
+            })
+        })
     }
 
     /// Attach to the sum at a root of a region, or create it if there is none. Fails as
@@ -63,6 +70,14 @@ impl ApproxSum {
             sys::percpu_approx_open(r, root, &options, ret)
         })
         .map(Self)
+        .map_err(|e| {
+            e.refused(|| {
+                format!(
+                    "a batch of {batch} at root {root}: it is 1 to 2^40, or 0, and a root is 0 to \
+                     15, in a file with lanes of the default size"
+                )
+            })
+        })
     }
 
     /// Attach to the sum with a key. Fails with [`Error::NotFound`] if there is no sum.
@@ -91,7 +106,12 @@ impl ApproxSum {
     /// fenced near the limit.
     pub fn add_below(&self, n: i64, limit: i64) -> Result<(), Error> {
         // SAFETY: the handle keeps the sum valid.
-        check(unsafe { sys::percpu_approx_add_below_call(self.0.raw(), n, limit) })
+        check(unsafe { sys::percpu_approx_add_below_call(self.0.raw(), n, limit) }).map_err(|e| {
+            match e {
+                Error::OutOfRange(_) => e.saying("the sum would exceed the limit"),
+                other => other,
+            }
+        })
     }
 
     /// The approximate sum: one load.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Why a call failed.
 
+use std::borrow::Cow;
 use std::ffi::{c_int, CStr};
 use std::fmt;
 
@@ -58,7 +59,7 @@ pub struct Reason {
     errno: c_int,
     /// `None`: what the number means in general. Such an error is made without an allocation, so
     /// adds may return it in signal handlers.
-    sentence: Option<Box<str>>,
+    sentence: Option<Cow<'static, str>>,
 }
 
 impl Reason {
@@ -81,7 +82,7 @@ impl fmt::Display for Reason {
 }
 
 impl Error {
-    fn new(errno: c_int, sentence: Option<Box<str>>) -> Self {
+    fn new(errno: c_int, sentence: Option<Cow<'static, str>>) -> Self {
         let variant = match errno {
             libc::EINVAL | libc::EILSEQ => Self::Invalid,
             libc::EDOM | libc::ERANGE => Self::OutOfRange,
@@ -110,6 +111,21 @@ impl Error {
     /// An error that this crate finds itself.
     pub(crate) fn invalid(sentence: String) -> Self {
         Self::new(libc::EINVAL, Some(sentence.into()))
+    }
+
+    /// The same, with a sentence of its own if the library has refused what the caller gave.
+    pub(crate) fn refused(self, sentence: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Invalid(_) | Self::OutOfRange(_) => {
+                Self::new(self.errno(), Some(sentence().into()))
+            }
+            other => other,
+        }
+    }
+
+    /// The same with a constant sentence, without an allocation.
+    pub(crate) fn saying(self, sentence: &'static str) -> Self {
+        Self::new(self.errno(), Some(Cow::Borrowed(sentence)))
     }
 
     /// The same, with what the error is about in front of its sentence.
@@ -173,14 +189,14 @@ pub(crate) fn explained(result: c_int) -> Result<(), Error> {
     if result == 0 {
         return Ok(());
     }
-    Err(Error::new(-result, sentence()))
+    Err(Error::new(-result, sentence().map(Cow::Owned)))
 }
 
 /// The sentence about this thread's last call that says why; `None` if there is none.
-pub(crate) fn sentence() -> Option<Box<str>> {
+pub(crate) fn sentence() -> Option<String> {
     // SAFETY: the function returns a string, which stays until this thread's next call.
     let text = unsafe { CStr::from_ptr(sys::percpu_error()) }.to_string_lossy();
-    (!text.is_empty()).then(|| text.into())
+    (!text.is_empty()).then(|| text.into_owned())
 }
 
 #[cfg(test)]

@@ -36,9 +36,11 @@ impl Histogram {
     /// Create an empty histogram in memory of this process. Fails with [`Error::Invalid`] or
     /// [`Error::OutOfRange`] for options that cannot be.
     pub fn new(options: &HistogramOptions) -> Result<Self, Error> {
-        let options = options.raw();
+        let raw = options.raw();
         // SAFETY: the options are valid; the call stores a histogram.
-        Handle::create(|ret| unsafe { sys::percpu_histogram_create(&options, ret) }).map(Self)
+        Handle::create(|ret| unsafe { sys::percpu_histogram_create(&raw, ret) })
+            .map(Self)
+            .map_err(|e| e.refused(|| options.complaint()))
     }
 
     /// Record a value, in the exported unit. A histogram of ticks records the nearest number of

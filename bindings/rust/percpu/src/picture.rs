@@ -16,7 +16,7 @@ use crate::{PictureSeries, Reader};
 pub struct Picture<'a> {
     pub(crate) reader: &'a Reader,
     pub(crate) info: sys::percpu_reader_info,
-    pub(crate) missing: Option<Box<str>>,
+    pub(crate) missing: Option<String>,
 }
 
 /// A process that has a slot in the segment.

@@ -39,7 +39,9 @@ impl Rate {
     pub fn new(limit: u64, period: Duration) -> Result<Self, Error> {
         let (limit, ms) = (number(limit), milliseconds(period));
         // SAFETY: the call stores a rate.
-        Handle::create(|ret| unsafe { sys::percpu_rate_create(limit, ms, ret) }).map(Self)
+        Handle::create(|ret| unsafe { sys::percpu_rate_create(limit, ms, ret) })
+            .map(Self)
+            .map_err(|e| e.refused(|| possible(limit, ms)))
     }
 
     /// Create a rate in a region. Fails as [`Rate::new`], and as `percpu_rate_create_in()`.
@@ -50,6 +52,7 @@ impl Rate {
             sys::percpu_rate_create_in(r, limit, ms, ret)
         })
         .map(Self)
+        .map_err(|e| e.refused(|| possible(limit, ms)))
     }
 
     /// Attach to the rate at a root of a region, or create it if there is none. A rate that is there
@@ -62,6 +65,12 @@ impl Rate {
             sys::percpu_rate_open(r, root, limit, ms, ret)
         })
         .map(Self)
+        .map_err(|e| {
+            e.refused(|| {
+                let rate = possible(limit, ms);
+                format!("{rate}; root {root}: it is 0 to 15, in a file")
+            })
+        })
     }
 
     /// Attach to the rate with a key. Fails with [`Error::NotFound`] if there is no rate.
@@ -91,6 +100,7 @@ impl Rate {
     pub fn set_limit(&self, limit: u64) -> Result<(), Error> {
         // SAFETY: the handle keeps the rate valid.
         check(unsafe { sys::percpu_rate_set_limit(self.0.raw(), number(limit)) })
+            .map_err(|e| e.refused(|| format!("a limit of {limit}: it is 1 to 2147483647")))
     }
 
     /// How many events were let through since the rate was created.
@@ -113,6 +123,11 @@ impl Rate {
     }
 }
 debug_as_name!(Rate);
+
+/// What is wrong with a rate that the library has refused.
+fn possible(limit: i64, ms: i64) -> String {
+    format!("a rate of {limit} events in {ms} ms: both numbers are 1 to 2147483647")
+}
 
 fn milliseconds(period: Duration) -> i64 {
     i64::try_from(period.as_millis()).unwrap_or(i64::MAX)

@@ -56,7 +56,9 @@ impl Ring {
     pub fn new(size: usize, when_full: WhenFull) -> Result<Self, Error> {
         let flags = when_full.flags();
         // SAFETY: the call stores a ring.
-        Handle::create(|ret| unsafe { sys::percpu_ring_create(size, flags, ret) }).map(Self)
+        Handle::create(|ret| unsafe { sys::percpu_ring_create(size, flags, ret) })
+            .map(Self)
+            .map_err(|e| e.refused(|| possible(size)))
     }
 
     /// Create an empty ring for each CPU in a region. Fails as [`Ring::new`], with
@@ -69,6 +71,7 @@ impl Ring {
             sys::percpu_ring_create_in(r, size, flags, ret)
         })
         .map(Self)
+        .map_err(|e| e.refused(|| format!("{}, less than a lane by 128 or more", possible(size))))
     }
 
     /// Attach to the rings at a root of a region, or create them if there are none. Fails as
@@ -86,6 +89,14 @@ impl Ring {
             sys::percpu_ring_open(r, root, size, flags, ret)
         })
         .map(Self)
+        .map_err(|e| {
+            e.refused(|| {
+                format!(
+                    "{}, less than a lane by 128 or more; root {root}: it is 0 to 15, in a file",
+                    possible(size)
+                )
+            })
+        })
     }
 
     /// Attach to the rings with a key. Fails with [`Error::NotFound`] if there are none.
@@ -139,6 +150,11 @@ impl Ring {
     }
 }
 debug_as_name!(Ring);
+
+/// What is wrong with a size that the library has refused.
+fn possible(size: usize) -> String {
+    format!("a ring of {size} bytes for each CPU: it is a power of two from 1024 to 2^30")
+}
 
 /// A reader of a [`Ring`].
 pub struct RingReader {

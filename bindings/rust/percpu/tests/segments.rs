@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Segments, readers and errors.
+//! Segments and readers.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -9,9 +9,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use common::TemporaryFile;
-use percpu::{
-    Error, Histogram, HistogramOptions, Metric, Reader, Rule, Segment, SegmentOptions, Value,
-};
+use percpu::{Error, HistogramOptions, Metric, Reader, Rule, Segment, SegmentOptions, Value};
 
 percpu::stats! { struct Traffic { packets, bytes } }
 
@@ -128,65 +126,6 @@ fn a_reader_tells_that_its_file_was_replaced() {
     let e = reader.read().unwrap_err();
     assert!(matches!(e, Error::NotFound(_)), "{e:?}");
     Reader::open(file.path()).unwrap().read().unwrap();
-}
-
-#[test]
-fn errors_say_why() {
-    let file = TemporaryFile::new("errors");
-    let segment = Segment::create(file.path()).unwrap();
-    segment.counter(&Metric::new("a")).unwrap();
-    let e = segment.gauge(&Metric::new("a")).unwrap_err();
-    assert!(
-        matches!(e, Error::Exists(_)) && e.to_string().contains("counter"),
-        "{e}"
-    );
-    assert_eq!(e.errno(), libc::EEXIST);
-    assert_eq!(
-        std::io::Error::from(e.clone()).kind(),
-        std::io::ErrorKind::AlreadyExists
-    );
-    assert_eq!(std::io::Error::from(e.clone()).to_string(), e.to_string());
-    for metric in [
-        Metric::new(""),
-        Metric::new("a\0b"),
-        Metric::new("b").help("\0"),
-        Metric::new("b").unit("\0"),
-        Metric::new("b").label("\0", ""),
-        Metric::new("b").label("x", "\0"),
-        Metric::new("b").label("x", "1").label("x", "2"),
-    ] {
-        let e = segment.counter(&metric).unwrap_err();
-        assert!(
-            matches!(e, Error::Invalid(_)) && !e.to_string().is_empty(),
-            "{metric:?}: {e}"
-        );
-    }
-    let long = "x".repeat(300);
-    assert!(matches!(
-        segment.counter(&Metric::new(&long)),
-        Err(Error::TooLong(_))
-    ));
-    assert!(matches!(Segment::open("a\0b"), Err(Error::Invalid(_))));
-    assert!(matches!(
-        Segment::open("no such segment"),
-        Err(Error::Invalid(_))
-    ));
-    assert!(matches!(
-        Segment::open("no_such_segment"),
-        Err(Error::NotFound(_))
-    ));
-    assert!(matches!(Reader::open("/"), Err(Error::Damaged(_))));
-    let wrong = HistogramOptions::new().bounds(&[2.0, 1.0]);
-    assert!(matches!(Histogram::new(&wrong), Err(Error::Invalid(_))));
-    let wrong = HistogramOptions::new().bounds(&[1.0]).summary();
-    assert!(matches!(
-        segment.histogram(&Metric::new("h"), &wrong),
-        Err(Error::Invalid(_))
-    ));
-    let other = SegmentOptions::new().program("another").open(file.path());
-    assert!(matches!(other, Err(Error::Exists(_))));
-    let e = percpu::FCounter::new().unwrap().add(f64::NAN).unwrap_err();
-    assert!(!e.to_string().is_empty() && e.errno() == libc::EDOM);
 }
 
 #[test]
