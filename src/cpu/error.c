@@ -54,8 +54,8 @@ static const struct {
 	  "it belongs to another user, process or thread, or the system does not allow it" },
 	{ -EPROTO, "the file was written by another version of the library, or on another kind of "
 		   "machine; or a section or a lock was ended more often than begun" },
-	{ -ERANGE, "a number is too large or too small; or the file has lanes for fewer CPUs than "
-		   "this machine may have" },
+	{ -ERANGE, "a number is too large or too small, or a sum would exceed its limit; or the "
+		   "file has lanes for fewer CPUs than this machine may have" },
 	{ -EROFS, "the file system is read-only, or the file was opened to read" },
 	{ -ESTALE, "the name leads to another file now, or the count is 0" },
 	{ -ETIMEDOUT, "the time is over: another process or thread holds a lock or a section, or a "

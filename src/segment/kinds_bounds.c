@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kinds_bounds.c - histograms with bounds of the program's own, in a segment: what is wrong with the
+ * kinds_bounds.c - histograms in a segment, and bounds of the program's own: what is wrong with the
  * options, and which bound differs from the one in the file, in words.
  */
 #include <stdio.h>
@@ -47,14 +47,33 @@ static int complain_of_bounds(const char *name, const struct percpu_histogram_op
 	return complain_of_bound(name, o, n - 1, e, why);
 }
 
+/* Write what is wrong with exponential buckets. Returns e. */
+static int complain_of_range(const char *name, const struct percpu_histogram_options *o, int e,
+			     struct percpu_reason *why)
+{
+	const struct percpu_number min = percpu_number_of(o->min != 0 ? o->min : 0x1p-20);
+	const struct percpu_number max = percpu_number_of(o->max != 0 ? o->max : 0x1p10);
+	const uint32_t buckets = o->buckets_per_octave;
+
+	if (buckets > 32 || (buckets & (buckets - 1)) != 0)
+		return percpu_reason_set(why, e,
+					 "%s: .buckets_per_octave is %u: it is 1, 2, 4, 8, 16 or 32",
+					 name, buckets);
+	return percpu_reason_set(why, e,
+				 "%s: .min is %s, and .max is %s: a range rises, from 2^-1000 or "
+				 "more to 2^960 or less, and ends below 2^53 ticks",
+				 name, min.text, max.text);
+}
+
 int percpu_bounds_complain(const char *name, const struct percpu_histogram_options *asked, int e,
 			   struct percpu_reason *why)
 {
 	struct percpu_histogram_options o;
 
-	if (percpu_options_read(&o, sizeof(o), asked) != 0 || o.flags > PERCPU_HISTOGRAM_SUMMARY ||
-	    (o.flags == 0 && o.bounds == NULL && o.bounds_n == 0))
+	if (percpu_options_read(&o, sizeof(o), asked) != 0 || o.flags > PERCPU_HISTOGRAM_SUMMARY)
 		return percpu_reason_set(why, e, "%s: its options are none of a histogram", name);
+	if (o.flags == 0 && o.bounds == NULL && o.bounds_n == 0)
+		return complain_of_range(name, &o, e, why);
 	if (o.min != 0 || o.max != 0 || o.buckets_per_octave != 0)
 		return percpu_reason_set(why, e,
 					 "%s: .min, .max and .buckets_per_octave are 0 with own "

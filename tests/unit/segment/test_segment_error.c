@@ -123,9 +123,16 @@ static void options_of_histograms_are_checked(void **state)
 	struct percpu_histogram_options o = { .size = sizeof(o), .min = 3, .max = 2 };
 
 	(void)state;
-	refused(histogram("h", &o), -EINVAL, "h: its options are none of a histogram");
-	o.min = 0x1p-1010;
-	refused(histogram("h", &o), -ERANGE, "h: its options are none of a histogram");
+	refused(histogram("h", &o), -EINVAL,
+		"h: .min is 3, and .max is 2: a range rises, from 2^-1000 or more to 2^960 or "
+		"less, and ends below 2^53 ticks");
+	o = (struct percpu_histogram_options){ .size = sizeof(o), .max = 0x1p961 };
+	refused(histogram("h", &o), -ERANGE,
+		"h: .min is 9.5367431640625e-07, and .max is 1.94906280228e+289: a range rises, "
+		"from 2^-1000 or more to 2^960 or less, and ends below 2^53 ticks");
+	o = (struct percpu_histogram_options){ .size = sizeof(o), .buckets_per_octave = 12 };
+	refused(histogram("h", &o), -EINVAL,
+		"h: .buckets_per_octave is 12: it is 1, 2, 4, 8, 16 or 32");
 	o = (struct percpu_histogram_options){ .size = sizeof(o), .n = 2 };
 	refused(histogram("h", &o), -EINVAL, "h: a metric is one histogram, not 2");
 	o.n = 1;
