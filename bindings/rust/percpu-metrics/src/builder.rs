@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use percpu::SegmentOptions;
+use percpu::{Histogram, HistogramOptions, SegmentOptions};
 
 use crate::names::Preset;
 use crate::recorder::Recorder;
@@ -66,7 +66,8 @@ impl<'a> Builder<'a> {
         self
     }
 
-    /// The bounds of a histogram, in its own unit, rising and finite, up to 512.
+    /// The bounds of a histogram, in its own unit, rising and finite, up to 512. Others are an error
+    /// of [`Builder::build`].
     pub fn buckets(mut self, metric: &'a str, bounds: &[f64]) -> Self {
         self.preset(metric).bounds = Some(bounds.into());
         self
@@ -91,6 +92,12 @@ impl<'a> Builder<'a> {
         if !(1..=MOST).contains(&self.cap) {
             return Err(Error::Cap(self.cap));
         }
+        for (metric, preset) in &self.presets {
+            if let Some(bounds) = &preset.bounds {
+                Histogram::new(&HistogramOptions::new().bounds(bounds))
+                    .map_err(|e| Error::Buckets((*metric).into(), e))?;
+            }
+        }
         let segment = self.options.open(self.name)?;
         Ok(Recorder::new(segment, self.name, self.cap, self.presets))
     }
@@ -111,6 +118,8 @@ pub enum Error {
     Segment(percpu::Error),
     /// A cap of families that is not 1 to 1000000.
     Cap(usize),
+    /// Bounds that the histogram of that name cannot have, and why.
+    Buckets(String, percpu::Error),
     /// The program has installed a recorder before.
     Installed,
 }
@@ -120,6 +129,7 @@ impl fmt::Display for Error {
         match self {
             Self::Segment(e) => e.fmt(f),
             Self::Cap(cap) => write!(f, "a cap of {cap} series: 1 to {MOST}"),
+            Self::Buckets(metric, e) => write!(f, "the buckets of \"{metric}\": {e}"),
             Self::Installed => f.write_str("the program has installed a recorder before"),
         }
     }
@@ -128,7 +138,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Segment(e) => Some(e),
+            Self::Segment(e) | Self::Buckets(_, e) => Some(e),
             Self::Cap(_) | Self::Installed => None,
         }
     }
