@@ -72,7 +72,7 @@ pub use histogram_options::HistogramOptions;
 pub use metric::Metric;
 pub use owned::{Held, OwnedFGauge, OwnedGauge, OwnedValue, Owners, Rule};
 pub use picture::{Owner, Picture};
-pub use picture_series::{PictureSeries, Value};
+pub use picture_series::{Kind, PictureSeries, Value};
 pub use rate::{Rate, RateMark};
 pub use reader::Reader;
 pub use region::{Region, RegionOptions};

@@ -44,6 +44,12 @@ impl Rule {
             Self::Recent => sys::PERCPU_OWNED_RECENT,
         }
     }
+
+    /// `None`: a rule of a later version, or damage.
+    pub(crate) fn from_raw(raw: sys::percpu_owned_rule) -> Option<Self> {
+        let all = [Self::Sum, Self::Min, Self::Max, Self::Recent];
+        all.into_iter().find(|rule| rule.raw() == raw)
+    }
 }
 
 /// Whose values a read takes.

@@ -10,7 +10,7 @@ use percpu_sys as sys;
 use crate::error::{check, explained, Error};
 use crate::exemplar::{Exemplar, NO_EXEMPLAR};
 use crate::gauge::time;
-use crate::owned::{list, OwnedValue, Owners};
+use crate::owned::{list, OwnedValue, Owners, Rule};
 use crate::{Picture, Snapshot};
 
 /// A value in a picture.
@@ -39,6 +39,34 @@ pub enum Value {
     Info,
     /// Statistics: the counter of each of [`PictureSeries::fields`].
     Stats(Vec<u64>),
+}
+
+/// What a series is, with or without a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A counter.
+    Counter,
+    /// A counter of doubles.
+    FCounter,
+    /// A gauge.
+    Gauge,
+    /// A gauge of doubles.
+    FGauge,
+    /// A latest value.
+    Latest,
+    /// A histogram.
+    Histogram,
+    /// Extrema.
+    Extrema,
+    /// An owned gauge.
+    OwnedGauge,
+    /// An owned gauge of doubles.
+    OwnedFGauge,
+    /// Labels, and no value.
+    Info,
+    /// Statistics.
+    Stats,
 }
 
 /// A series in a picture.
@@ -102,6 +130,32 @@ impl PictureSeries<'_> {
         unsafe { texts_at(self.raw.fields, n) }
             .iter()
             .map(|name| unsafe { text_at(*name) })
+    }
+
+    /// What it is; `None`: a kind of a later version.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self.raw.kind {
+            sys::PERCPU_METRIC_COUNTER => Kind::Counter,
+            sys::PERCPU_METRIC_FCOUNTER => Kind::FCounter,
+            sys::PERCPU_METRIC_GAUGE => Kind::Gauge,
+            sys::PERCPU_METRIC_FGAUGE => Kind::FGauge,
+            sys::PERCPU_METRIC_LATEST => Kind::Latest,
+            sys::PERCPU_METRIC_HISTOGRAM => Kind::Histogram,
+            sys::PERCPU_METRIC_EXTREMA => Kind::Extrema,
+            sys::PERCPU_METRIC_OWNED_GAUGE => Kind::OwnedGauge,
+            sys::PERCPU_METRIC_OWNED_FGAUGE => Kind::OwnedFGauge,
+            sys::PERCPU_METRIC_INFO => Kind::Info,
+            sys::PERCPU_METRIC_STATS => Kind::Stats,
+            _ => return None,
+        })
+    }
+
+    /// Of an owned gauge: its rule.
+    pub fn rule(&self) -> Option<Rule> {
+        match self.kind() {
+            Some(Kind::OwnedGauge | Kind::OwnedFGauge) => Rule::from_raw(self.raw.flags),
+            _ => None,
+        }
     }
 
     /// When its counts began.

@@ -101,6 +101,17 @@ impl Snapshot {
         })
     }
 
+    /// The bounds that the program has given: the ends of all buckets but the last. `None` of a
+    /// histogram with exponential buckets.
+    pub fn own_bounds(&self) -> Option<&[f64]> {
+        let s = self.get();
+        if s.bounds.is_null() {
+            return None;
+        }
+        // SAFETY: there are n - 1 bounds, as long as the snapshot is there.
+        Some(unsafe { std::slice::from_raw_parts(s.bounds, (s.n as usize).saturating_sub(1)) })
+    }
+
     /// Where bucket k ends.
     fn upper(&self, k: usize) -> f64 {
         let s = self.get();

@@ -9,7 +9,9 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use common::TemporaryFile;
-use percpu::{Error, HistogramOptions, Metric, Reader, Rule, Segment, SegmentOptions, Value};
+use percpu::{
+    Error, Histogram, HistogramOptions, Kind, Metric, Reader, Rule, Segment, SegmentOptions, Value,
+};
 
 percpu::stats! { struct Traffic { packets, bytes } }
 
@@ -107,11 +109,46 @@ fn a_picture_has_what_was_counted() {
                 _ => false,
             };
             assert!(right, "{s:?}");
+            assert_eq!((s.kind(), s.rule()), kind_of(s.name()), "{s:?}");
         }
         let text = picture.prometheus().unwrap();
         assert!(text.contains("k{kind=\"bytes\"} 60\n"), "{text}");
         assert!(picture.json().unwrap().starts_with('['));
     }
+}
+
+/// What the picture above says of a name: a kind also where there is no value.
+fn kind_of(name: &str) -> (Option<Kind>, Option<Rule>) {
+    let (kind, rule) = match name {
+        "a" => (Kind::Counter, None),
+        "b" => (Kind::FCounter, None),
+        "c" => (Kind::Gauge, None),
+        "d" => (Kind::FGauge, None),
+        "e" | "l" => (Kind::Latest, None),
+        "f" => (Kind::Histogram, None),
+        "g" => (Kind::Extrema, None),
+        "h" => (Kind::OwnedGauge, Some(Rule::Sum)),
+        "i" => (Kind::OwnedFGauge, Some(Rule::Min)),
+        "j" => (Kind::Info, None),
+        "k" => (Kind::Stats, None),
+        _ => panic!("{name}"),
+    };
+    (Some(kind), rule)
+}
+
+#[test]
+fn a_snapshot_has_the_bounds_of_the_program() {
+    let of = |options: HistogramOptions| {
+        let snapshot = Histogram::new(&options).unwrap().fetch().unwrap();
+        snapshot.own_bounds().map(<[f64]>::to_vec)
+    };
+    let bounds = [-1.0, 0.5, 2.0];
+    assert_eq!(
+        of(HistogramOptions::new().bounds(&bounds)),
+        Some(bounds.to_vec())
+    );
+    assert_eq!(of(HistogramOptions::new()), None);
+    assert_eq!(of(HistogramOptions::new().summary()), Some(Vec::new()));
 }
 
 #[test]
