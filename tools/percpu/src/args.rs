@@ -112,7 +112,27 @@ pub struct Watch {
     pub json: bool,
 }
 
+/// Two examples, and the keys.
+fn top_help() -> String {
+    format!(
+        "Examples:
+  percpu top                  all segments of this machine
+  percpu top -n 0.1 prefork   one segment, ten times a second
+
+Keys:
+{}
+
+It leaves the terminal as it was, whatever ends it.",
+        crate::top::KEYS
+            .lines()
+            .map(|l| format!("  {l}"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    )
+}
+
 #[derive(clap::Args)]
+#[command(after_help = top_help())]
 pub struct Top {
     /// Names or paths of segments; without them: all of this machine
     pub segments: Vec<String>,

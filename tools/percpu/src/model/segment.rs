@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{
     About, Details, Distribution, Family, Kind, Owner, Picture, Series, Share, Source, Value,
@@ -102,12 +102,19 @@ fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>)
         .map(|(name, value)| (name.as_str(), value.as_str()));
     about.name == s.name()
         && about.kind == kind
-        && about.since == s.since()
+        && is_near(about.since, s.since())
         && s.labels().all(|l| labels.next() == Some(l))
         && labels.next() == field.map(|f| (s.field_label(), f))
         && labels.next().is_none()
         && about.help == s.help()
         && about.unit == s.unit()
+}
+
+/// Whether two times mean the same start. The library finds out by two clocks when a series began,
+/// anew for each picture, and the kernel adjusts one of them.
+fn is_near(a: SystemTime, b: SystemTime) -> bool {
+    let apart = a.duration_since(b).or_else(|_| b.duration_since(a));
+    apart.is_ok_and(|d| d < Duration::from_secs(1))
 }
 
 fn describe(s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> About {

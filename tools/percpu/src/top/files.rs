@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+//! The files that are watched: they come, go, and are replaced.
+
+use std::time::{Duration, Instant};
+
+use super::app::App;
+use crate::failure::{Exit, Failure};
+use crate::model::find::{self, Found};
+use crate::model::{Change, Live, Picture};
+
+/// How long to wait before files are looked for, or opened, again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub struct Files {
+    /// Whether files that appear are watched, too.
+    all: bool,
+    files: Vec<File>,
+    searched: Option<Instant>,
+}
+
+struct File {
+    found: Found,
+    live: Option<Live>,
+    /// When it was tried to open it.
+    tried: Option<Instant>,
+    /// Whether it was read before.
+    known: bool,
+}
+
+impl File {
+    fn new(found: Found) -> Self {
+        Self {
+            found,
+            live: None,
+            tried: None,
+            known: false,
+        }
+    }
+}
+
+fn due(before: Option<Instant>, now: Instant) -> bool {
+    before.is_none_or(|at| now.saturating_duration_since(at) >= PATIENCE)
+}
+
+impl Files {
+    /// Watch these, or all of this machine. Fails if one of them cannot be opened.
+    pub fn new(names: &[String]) -> Result<Self, Failure> {
+        let mut files: Vec<File> = Vec::new();
+        for name in names {
+            let mut file = File::new(find::one(name)?);
+            file.live = Some(Live::open(file.found.clone())?);
+            if !files.iter().any(|f| f.found.name == file.found.name) {
+                files.push(file);
+            }
+        }
+        Ok(Self {
+            all: names.is_empty(),
+            files,
+            searched: None,
+        })
+    }
+
+    /// Take pictures of all of them.
+    pub fn look(&mut self, app: &mut App) {
+        let now = Instant::now();
+        if self.all && due(self.searched, now) {
+            self.searched = Some(now);
+            self.search();
+        }
+        let wanted = app.wanted();
+        for file in &mut self.files {
+            if file.live.is_none() && !due(file.tried, now) {
+                continue;
+            }
+            match read(file, wanted, now) {
+                Ok((picture, change)) => app.update(&file.found.name, picture, change),
+                Err(f) => app.lose(&file.found.name, &f.sentence, now),
+            }
+        }
+        let all = self.all;
+        let exists = |name: &str| {
+            let file = self.files.iter().find(|f| f.found.name == name);
+            !all || file.is_some_and(|f| f.found.path.exists())
+        };
+        app.settle(now, &exists);
+        if self.all {
+            let remembered = |f: &File| app.boards.iter().any(|b| b.name == f.found.name);
+            self.files.retain(remembered);
+        }
+    }
+
+    /// Watch what appeared.
+    fn search(&mut self) {
+        for found in find::all() {
+            if !self.files.iter().any(|f| f.found == found) {
+                self.files.push(File::new(found));
+            }
+        }
+    }
+}
+
+/// Take a picture. A file that is gone is opened again later.
+fn read(file: &mut File, wanted: Option<u64>, now: Instant) -> Result<(Picture, Change), Failure> {
+    let mut live = match file.live.take() {
+        Some(live) => live,
+        None => {
+            file.tried = Some(now);
+            Live::open(file.found.clone())?
+        }
+    };
+    let result = live.read(&|about| Some(about.id) == wanted);
+    match &result {
+        Err(f) if matches!(f.exit, Exit::NotFound | Exit::BadFile | Exit::Denied) => {
+            file.tried = Some(now);
+        }
+        _ => file.live = Some(live),
+    }
+    let (picture, change) = result?;
+    let opened = file.tried.take().is_some();
+    let known = std::mem::replace(&mut file.known, true);
+    Ok((
+        picture,
+        if opened && known {
+            Change::Replaced
+        } else {
+            change
+        },
+    ))
+}

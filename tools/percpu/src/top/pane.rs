@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+//! The details of what is under the cursor.
+
+use std::time::SystemTime;
+
+use ratatui::text::{Line, Span};
+
+use super::app::App;
+use super::board::Board;
+use super::look::{Ink, Look};
+use super::owners;
+use super::plot;
+use super::rows::{Row, What};
+use super::table::{drawn, number, unit_of};
+use super::text::{clean, wrap};
+use super::track::{nth_back, Track, KEPT};
+use crate::model::{Family, Kind, Value};
+use crate::numbers::{duration, short, with_unit};
+
+/// What the pane has: facts, and graphs beside or below them.
+pub struct Details {
+    pub title: String,
+    pub facts: Vec<Line<'static>>,
+    pub graphs: Vec<Line<'static>>,
+}
+
+/// Where a detail is drawn.
+#[derive(Clone, Copy)]
+pub struct Room {
+    pub look: Look,
+    pub columns: usize,
+}
+
+impl Room {
+    /// Lines of a text of a file.
+    pub fn text(self, text: &str) -> Vec<Line<'static>> {
+        let lines = wrap(&clean(text, self.look), self.columns.max(1));
+        lines.into_iter().map(Line::from).collect()
+    }
+
+    fn title(self, text: &str) -> Line<'static> {
+        Line::styled(clean(text, self.look), self.look.style(Ink::Title))
+    }
+}
+
+/// The details in columns of that width for facts, and for graphs with so many lines each.
+pub fn details(app: &App, (facts, graphs): (usize, usize), lines: usize, look: Look) -> Details {
+    let empty = Details {
+        title: String::new(),
+        facts: Vec::new(),
+        graphs: Vec::new(),
+    };
+    let Some((row, board)) = app.row().and_then(|r| Some((r, app.boards.get(r.board)?))) else {
+        return empty;
+    };
+    let back = board.back(app.choice.at, app.choice.tolerance);
+    let room = |columns| Room { look, columns };
+    match &row.what {
+        What::Board => Details {
+            title: board.name.clone(),
+            facts: board_facts(board, room(facts)),
+            graphs: owners::list(board, room(graphs)),
+        },
+        What::Group { members, .. } => {
+            let Some(first) = members.first().and_then(|i| board.tracks.get(*i)) else {
+                return empty;
+            };
+            Details {
+                title: format!("{} ({} series)", first.about.name, members.len()),
+                facts: group_facts(board, row, first, members, room(facts)),
+                graphs: rate_plot(board, row, first, back, lines, room(graphs)),
+            }
+        }
+        What::Series { track, .. } => {
+            let Some(track) = board.tracks.get(*track) else {
+                return empty;
+            };
+            Details {
+                title: track.about.name.clone(),
+                facts: series_facts(board, row, track, back, room(facts)),
+                graphs: series_graphs(board, row, track, back, lines, room(graphs)),
+            }
+        }
+    }
+}
+
+fn board_facts(board: &Board, room: Room) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    if let Some((sentence, _)) = &board.lost {
+        out.extend(room.text(&format!("! {sentence}")));
+    }
+    if board.number == 0 {
+        return out;
+    }
+    if !board.program.is_empty() {
+        out.extend(room.text(&format!("program {}", board.program)));
+    }
+    let age = ago(board.since, board.taken);
+    out.extend(room.text(&format!("generation {}, began {age}", board.generation)));
+    out.extend(room.text(&format!("{} series", board.tracks.len())));
+    if board.pending > 0 {
+        let text = format!(
+            "{} records without a metric: being declared, left by a killed process, or damaged",
+            board.pending
+        );
+        out.extend(room.text(&text));
+    }
+    out
+}
+
+/// How long before the picture something was.
+fn ago(when: SystemTime, taken: SystemTime) -> String {
+    let age = taken.duration_since(when).unwrap_or_default();
+    format!("{} ago", duration(age.as_secs_f64()))
+}
+
+fn group_facts(
+    board: &Board,
+    row: &Row,
+    first: &Track,
+    members: &[usize],
+    room: Room,
+) -> Vec<Line<'static>> {
+    let mut out = room.text(&first.about.help);
+    out.extend(room.text(&kind_and_unit(first)));
+    out.extend(family(first.family, room));
+    out.push(room.title("Shares (Enter opens them)"));
+    let mut shares: Vec<(String, f64)> = members
+        .iter()
+        .filter_map(|i| board.tracks.get(*i))
+        .map(|t| {
+            let labels = t.about.labels.iter().map(|(n, v)| format!("{n}={v:?}"));
+            let n = t.numbers(0, &board.moments);
+            let by = if row.numbers.rate > 0.0 {
+                n.rate
+            } else {
+                n.value
+            };
+            (labels.collect::<Vec<_>>().join(","), by)
+        })
+        .collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let all: f64 = shares.iter().map(|s| s.1).filter(|x| x.is_finite()).sum();
+    for (labels, x) in shares.iter().take(40) {
+        out.push(owners::share(labels, *x, all, "", room));
+    }
+    out
+}
+
+fn kind_and_unit(track: &Track) -> String {
+    let kind = match track.about.kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
+        Kind::Extrema => "least and greatest value",
+        Kind::Info => "labels alone",
+    };
+    if track.about.unit.is_empty() {
+        kind.to_string()
+    } else {
+        format!("{kind}, unit {}", track.about.unit)
+    }
+}
+
+/// What a family had no room for, in words.
+fn family(family: Option<Family>, room: Room) -> Vec<Line<'static>> {
+    let Some(f) = family else {
+        return Vec::new();
+    };
+    let mut text = format!("a family of at most {} series", f.cap);
+    if f.overflows > 0 {
+        text += &format!(
+            "; counted without labels, as there was no room: {}",
+            f.overflows
+        );
+    }
+    if f.invalid > 0 {
+        text += &format!("; as a text cannot be a label's value: {}", f.invalid);
+    }
+    let mut lines = room.text(&text);
+    if f.overflows + f.invalid > 0 {
+        let alarm = room.look.style(Ink::Alarm);
+        lines = lines.into_iter().map(|l| l.style(alarm)).collect();
+    }
+    lines
+}
+
+fn series_facts(
+    board: &Board,
+    row: &Row,
+    track: &Track,
+    back: usize,
+    room: Room,
+) -> Vec<Line<'static>> {
+    let (about, look) = (&track.about, room.look);
+    let at = board.number.saturating_sub(back as u64);
+    let mut out = Vec::new();
+    if !about.help.is_empty() {
+        out.extend(room.text(&about.help));
+    }
+    out.extend(quantiles(track, at, room));
+    out.extend(room.text(&value(track, row, back)));
+    for (name, value) in &about.labels {
+        out.extend(room.text(&format!("{name} = {value:?}")));
+    }
+    out.extend(family(track.family, room));
+    out.extend(owners::shares(track, at, room));
+    let since = ago(about.since, board.taken);
+    out.extend(room.text(&format!("{}, since {since}", kind_and_unit(track))));
+    if about.kind != Kind::Info {
+        let unit = unit_of(track);
+        let [ten, hundred, thousand] = row.numbers.averages.map(|x| number(x, unit, look));
+        let what = if track.grows() {
+            format!("rate {}/s, ", number(row.numbers.rate, unit, look))
+        } else {
+            String::new()
+        };
+        out.extend(room.text(&format!(
+            "{what}over 10 s {ten}, 100 s {hundred}, 1000 s {thousand}"
+        )));
+    }
+    out
+}
+
+/// The value, whole.
+fn value(track: &Track, row: &Row, back: usize) -> String {
+    let unit = track.about.unit.as_str();
+    if back > 0 {
+        return format!("value {}", with_unit(row.numbers.value, unit));
+    }
+    match &track.value {
+        Err(sentence) => format!("no value: {sentence}"),
+        Ok(Value::Count(n)) => format!("value {n} {unit}"),
+        Ok(Value::Level(n)) => format!("value {n} {unit}"),
+        Ok(Value::Amount(x) | Value::Measure(x) | Value::Latest(x, _)) => {
+            format!("value {x} {unit}")
+        }
+        Ok(Value::Distribution(d)) => {
+            let mean = d.mean().map_or("none".to_string(), |m| with_unit(m, unit));
+            format!("{} observations in all, mean {mean}", d.count())
+        }
+        Ok(Value::Extrema { min, max }) => {
+            format!(
+                "least {}, greatest {}",
+                with_unit(*min, unit),
+                with_unit(*max, unit)
+            )
+        }
+        Ok(Value::Info) => "no value but its labels".to_string(),
+    }
+}
+
+/// How long an interval was.
+pub fn last(seconds: f64) -> String {
+    if seconds < 10.0 {
+        return format!("last {}s", short((seconds * 10.0).round() / 10.0));
+    }
+    format!("last {}", duration(seconds.round()))
+}
+
+/// Of the interval between two pictures, and of the last minute.
+fn quantiles(track: &Track, number: u64, room: Room) -> Vec<Line<'static>> {
+    if track.about.kind != Kind::Histogram {
+        return Vec::new();
+    }
+    let parts = [track.latest(number), track.recent(number)];
+    if parts.iter().all(Option::is_none) {
+        return room.text("distribution: from the second picture on");
+    }
+    let cells = |name: &str, f: &dyn Fn(&(crate::model::Distribution, f64)) -> String| {
+        let cell = |p: &Option<_>| p.as_ref().map_or("-".to_string(), f);
+        let [a, b] = [cell(&parts[0]), cell(&parts[1])].map(|t| clean(&t, room.look));
+        Line::from(format!("{name:<6} {a:>12} {b:>12}"))
+    };
+    let unit = track.about.unit.as_str();
+    let value = |x: Option<f64>| x.map_or("-".to_string(), |x| with_unit(x, unit));
+    let mut out = vec![cells("", &|p| last(p.1)).style(room.look.style(Ink::Title))];
+    out.push(cells("count", &|p| short(p.0.count() as f64)));
+    out.push(cells("mean", &|p| value(p.0.mean())));
+    for (name, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)] {
+        out.push(cells(name, &|p| value(p.0.quantile(q))));
+    }
+    out
+}
+
+fn series_graphs(
+    board: &Board,
+    row: &Row,
+    track: &Track,
+    back: usize,
+    lines: usize,
+    room: Room,
+) -> Vec<Line<'static>> {
+    let at = board.number.saturating_sub(back as u64);
+    let mut out = Vec::new();
+    if let Some((d, seconds)) = track.recent(at) {
+        out.push(room.title(&format!("Distribution, {}", last(seconds))));
+        let size = (room.columns, lines.saturating_sub(1).clamp(3, 20));
+        let bars = plot::distribution(&d, &track.about.unit, size, room.look);
+        out.extend(graph(bars, room.look));
+    }
+    let cpus = owners::cpus(track, at, room);
+    let left = if out.is_empty() {
+        lines.saturating_sub(cpus.len())
+    } else {
+        lines
+    };
+    out.extend(rate_plot(board, row, track, back, left, room));
+    out.extend(cpus);
+    out
+}
+
+fn graph(lines: Vec<String>, look: Look) -> impl Iterator<Item = Line<'static>> {
+    let style = look.style(Ink::Graph);
+    lines
+        .into_iter()
+        .map(move |l| Line::from(Span::styled(l, style)))
+}
+
+/// The rate, or the value of what does not only grow, over time.
+fn rate_plot(
+    board: &Board,
+    row: &Row,
+    track: &Track,
+    back: usize,
+    lines: usize,
+    room: Room,
+) -> Vec<Line<'static>> {
+    if track.about.kind == Kind::Info {
+        return Vec::new();
+    }
+    let values = drawn(board, &row.what, back, room.columns.min(KEPT));
+    let now = nth_back(&board.moments, back);
+    let seconds = |n: usize| {
+        let then = nth_back(&board.moments, back + n)?;
+        Some((now? - then).as_secs_f64())
+    };
+    let title = if track.grows() {
+        "Rate per second"
+    } else {
+        "Value"
+    };
+    let mut out = vec![room.title(title)];
+    let size = (room.columns, lines.saturating_sub(1).clamp(4, 12));
+    out.extend(graph(
+        plot::plot(&values, size, &seconds, room.look),
+        room.look,
+    ));
+    out
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+//! The state and the screen, driven by pictures of real segments at chosen times.
+
+mod files;
+mod screens;
+mod state;
+mod world;
