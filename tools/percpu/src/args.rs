@@ -55,7 +55,41 @@ pub enum Verb {
 const GLOB: &str = "Patterns of names, such as 'http_*'; one with a '{' is compared with name and \
                     labels, as in '*{*code=\"5??\"*}'";
 
+const LS_EXAMPLES: &str = "\
+WRITERS are the processes that map the file for writing. \"≥1\" and \"?\": some processes may not be
+looked at, as those of other users.
+
+Examples:
+  percpu ls
+      all segments of this machine
+  percpu ls --json | jq -r '.segments[] | select(.error == null) | .name'
+      names of those that can be read";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  percpu show prefork 'prefork_requests*' --nonzero
+      the requests that were counted, of each kind
+  percpu show prefork --json > before.json
+      all values, for \"percpu diff before.json prefork\" later";
+
+const WATCH_EXAMPLES: &str = "\
+The first look prints all series, the others what changed.
+
+Examples:
+  percpu watch prefork 'prefork_request_seconds'
+      how many requests there are in each second, and how long they take
+  percpu watch prefork -n 10 --count 7 --csv > minute.csv
+      a minute, for a spreadsheet";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  percpu show prefork --json > before.json; sleep 60; percpu diff before.json prefork
+      what a minute has brought
+  percpu diff before.json after.json --json | jq '.series[] | select(.rate > 100) | .name'
+      what grew by more than 100 in a second";
+
 #[derive(clap::Args)]
+#[command(after_help = LS_EXAMPLES)]
 pub struct Ls {
     /// Names or paths of segments; without them: all of this machine
     pub segments: Vec<String>,
@@ -72,7 +106,9 @@ pub enum Order {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 pub struct Show {
+    /// Name or path of a segment
     pub segment: String,
     #[arg(help = GLOB)]
     pub globs: Vec<String>,
@@ -94,7 +130,9 @@ pub struct Show {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = WATCH_EXAMPLES)]
 pub struct Watch {
+    /// Name or path of a segment
     pub segment: String,
     #[arg(help = GLOB)]
     pub globs: Vec<String>,
@@ -180,6 +218,7 @@ pub struct Reset {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = DIFF_EXAMPLES)]
 pub struct Diff {
     /// A file that `percpu show --json` has printed, or a segment
     pub before: String,

@@ -2,11 +2,14 @@
 //! `percpu`: look at the metrics of programs that count with libpercpu.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
 mod args;
+mod expose;
 mod failure;
 mod model;
 mod numbers;
+mod terminal;
 mod top;
 mod verbs;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Numbers as people read them.
 
+use crate::model::Number;
+
 const THOUSANDS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 const PARTS: [&str; 5] = ["", "m", "µ", "n", "p"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -42,6 +44,25 @@ pub fn with_unit(x: f64, unit: &str) -> String {
     }
 }
 
+/// All digits of a whole number, and six of others, in a unit that is said elsewhere.
+pub fn digits(n: Number) -> String {
+    match n {
+        Number::Float(x) if x.is_finite() && n.to_string().len() > 9 => {
+            let size = x.abs();
+            if x == x.trunc() && size < 1e15 {
+                return n.to_string();
+            }
+            if (1e-4..1e9).contains(&size) {
+                let before = (size.log10().floor() as i32).max(0) as usize;
+                format!("{x:.*}", 5usize.saturating_sub(before))
+            } else {
+                format!("{x:.5e}")
+            }
+        }
+        _ => n.to_string(),
+    }
+}
+
 /// How long something was ago, or lasted, in two units at most: `45s`, `3m 12s`, `2d 4h`.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
@@ -70,7 +91,7 @@ fn scaled(x: f64, names: &[&str], step: fn(f64) -> f64, again: fn(f64) -> bool) 
 
 fn three_digits(x: f64) -> String {
     match x.abs() {
-        v if v == 0.0 => "0".to_string(),
+        0.0 => "0".to_string(),
         v if v >= 99.95 => format!("{x:.0}"),
         v if v >= 9.995 => format!("{x:.1}"),
         _ => format!("{x:.2}"),
@@ -96,6 +117,22 @@ mod tests {
             (f64::INFINITY, "inf"),
         ] {
             assert_eq!(short(x), text);
+        }
+    }
+
+    #[test]
+    fn six_digits_are_enough() {
+        for (n, text) in [
+            (Number::Whole(u64::MAX), "18446744073709551615"),
+            (Number::Float(0.1), "0.1"),
+            (Number::Float(1.0 / 3.0), "0.33333"),
+            (Number::Float(12_345.678_912_3), "12345.7"),
+            (Number::Float(123_456_789.125), "123456789"),
+            (Number::Float(1.0 / 3e9), "3.33333e-10"),
+            (Number::Float(1_796_017_089.0), "1796017089"),
+            (Number::Float(f64::NAN), "NaN"),
+        ] {
+            assert_eq!(digits(n), text);
         }
     }
 

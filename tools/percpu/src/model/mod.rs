@@ -3,19 +3,25 @@
 
 mod distribution;
 pub mod find;
+pub mod float;
 mod haproxy;
 mod haproxy_fields;
 mod live;
 mod segment;
+pub mod snapshot;
+mod step;
+pub mod writers;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-pub use distribution::Distribution;
+pub use distribution::{Distribution, Layout};
 pub use live::{Change, Live};
+pub use step::{Number, Step};
 
 use crate::failure::Failure;
+use crate::terminal::plain;
 
 /// A file that has metrics.
 pub trait Source {
@@ -47,7 +53,7 @@ pub struct Picture {
 }
 
 /// A process that has a slot in the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
     /// In its own PID namespace.
     pub pid: u32,
@@ -87,7 +93,7 @@ pub struct About {
 }
 
 /// What a value means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// It grows, but for resets: its rate says something.
@@ -99,6 +105,7 @@ pub enum Kind {
     /// The least and the greatest value.
     Extrema,
     /// Labels alone.
+    #[default]
     Info,
 }
 
@@ -139,6 +146,8 @@ pub struct Details {
     pub cpus: Vec<f64>,
     /// What each process has; empty but for owned gauges.
     pub shares: Vec<Share>,
+    /// How these become one value: of owned gauges.
+    pub rule: Option<percpu::Rule>,
     pub exemplars: Vec<percpu::Exemplar>,
 }
 
@@ -164,18 +173,24 @@ impl Value {
     }
 }
 
-/// As Prometheus writes it: `name{label="value"}`.
+/// As Prometheus writes it: `name{label="value"}`; what must not come to a terminal is escaped.
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        for (i, (name, value)) in self.labels.iter().enumerate() {
-            let before = if i == 0 { "{" } else { "," };
-            write!(f, "{before}{name}={value:?}")?;
-        }
+        f.write_str(&plain(&self.name))?;
         if self.labels.is_empty() {
-            Ok(())
-        } else {
-            f.write_str("}")
+            return Ok(());
         }
+        write!(f, "{{{}}}", self.labels_text())
+    }
+}
+
+impl About {
+    /// Its labels as Prometheus writes them.
+    pub fn labels_text(&self) -> String {
+        let labels = self.labels.iter();
+        let texts: Vec<_> = labels
+            .map(|(name, value)| format!("{}={value:?}", plain(name)))
+            .collect();
+        texts.join(",")
     }
 }

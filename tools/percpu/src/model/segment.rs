@@ -14,8 +14,12 @@ use crate::failure::Failure;
 pub struct Segment {
     reader: percpu::Reader,
     /// Of the latest picture, in its order.
-    known: Vec<Arc<About>>,
+    known: Vec<Known>,
 }
+
+/// A series, and how long after the generation its counts began. Times of two pictures cannot be
+/// compared: the clock may be set in between.
+type Known = (Arc<About>, Duration);
 
 impl Segment {
     pub fn open(name: &str) -> Result<Self, Failure> {
@@ -36,7 +40,7 @@ impl Source for Segment {
     fn read(&mut self, wanted: &dyn Fn(&About) -> bool) -> Result<Picture, Failure> {
         let picture = self.reader.read()?;
         let moment = Instant::now();
-        let mut names = Names::new(std::mem::take(&mut self.known));
+        let mut names = Names::new(std::mem::take(&mut self.known), picture.since());
         let mut series = Vec::with_capacity(names.old.len());
         for s in picture.series() {
             add(&mut series, &s, &mut names, wanted);
@@ -66,30 +70,39 @@ fn owner(o: percpu::Owner) -> Owner {
 
 /// Finds descriptions of the previous picture: most series follow each other as they did there.
 struct Names {
-    old: Vec<Arc<About>>,
+    old: Vec<Known>,
     next: usize,
-    new: Vec<Arc<About>>,
+    new: Vec<Known>,
+    /// When the generation began.
+    began: SystemTime,
 }
 
 impl Names {
-    fn new(old: Vec<Arc<About>>) -> Self {
+    fn new(old: Vec<Known>, began: SystemTime) -> Self {
         let new = Vec::with_capacity(old.len());
-        Self { old, next: 0, new }
+        Self {
+            old,
+            next: 0,
+            new,
+            began,
+        }
     }
 
     /// The description of a series, and of a field of statistics, if it is one.
     fn about(&mut self, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> Arc<About> {
         // After a series that is new, or one that is gone, look a little ahead.
         const AHEAD: usize = 64;
-        let known = self.old.iter().skip(self.next).take(AHEAD);
-        let about = match known.enumerate().find(|(_, a)| is(a, s, kind, field)) {
-            Some((i, about)) => {
+        let age = s.since().duration_since(self.began).unwrap_or_default();
+        let known = self.old.iter().skip(self.next).take(AHEAD).enumerate();
+        let mut known = known.filter(|(_, (_, a))| is_near(*a, age));
+        let about = match known.find(|(_, (about, _))| is(about, s, kind, field)) {
+            Some((i, (about, _))) => {
                 self.next += i + 1;
                 about.clone()
             }
             None => Arc::new(describe(s, kind, field)),
         };
-        self.new.push(about.clone());
+        self.new.push((about.clone(), age));
         about
     }
 }
@@ -102,7 +115,6 @@ fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>)
         .map(|(name, value)| (name.as_str(), value.as_str()));
     about.name == s.name()
         && about.kind == kind
-        && is_near(about.since, s.since())
         && s.labels().all(|l| labels.next() == Some(l))
         && labels.next() == field.map(|f| (s.field_label(), f))
         && labels.next().is_none()
@@ -110,11 +122,10 @@ fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>)
         && about.unit == s.unit()
 }
 
-/// Whether two times mean the same start. The library finds out by two clocks when a series began,
-/// anew for each picture, and the kernel adjusts one of them.
-fn is_near(a: SystemTime, b: SystemTime) -> bool {
-    let apart = a.duration_since(b).or_else(|_| b.duration_since(a));
-    apart.is_ok_and(|d| d < Duration::from_secs(1))
+/// Whether two ages mean the same start. They are equal, unless the generation is of an earlier boot:
+/// then the library finds out by two clocks, one after the other, and the kernel adjusts one of them.
+fn is_near(a: Duration, b: Duration) -> bool {
+    a.abs_diff(b) < Duration::from_millis(10)
 }
 
 fn describe(s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> About {
@@ -158,29 +169,43 @@ fn add(
             details,
         });
     };
+    let kind = kind(s);
     match s.value() {
-        Ok(V::Counter(n)) => push(Kind::Counter, None, Ok(Value::Count(n))),
-        Ok(V::FCounter(x)) => push(Kind::Counter, None, Ok(Value::Amount(x))),
-        Ok(V::Gauge(n) | V::OwnedGauge(n)) => push(Kind::Gauge, None, Ok(Value::Level(n))),
-        Ok(V::FGauge(x) | V::OwnedFGauge(x)) => push(Kind::Gauge, None, Ok(Value::Measure(x))),
-        Ok(V::Latest(x, when)) => push(Kind::Gauge, None, Ok(Value::Latest(x, when))),
+        Ok(V::Counter(n)) => push(kind, None, Ok(Value::Count(n))),
+        Ok(V::FCounter(x)) => push(kind, None, Ok(Value::Amount(x))),
+        Ok(V::Gauge(n) | V::OwnedGauge(n)) => push(kind, None, Ok(Value::Level(n))),
+        Ok(V::FGauge(x) | V::OwnedFGauge(x)) => push(kind, None, Ok(Value::Measure(x))),
+        Ok(V::Latest(x, when)) => push(kind, None, Ok(Value::Latest(x, when))),
         Ok(V::Histogram(h)) => {
             let value = Value::Distribution(Distribution::new(&h));
-            push(Kind::Histogram, None, Ok(value));
+            push(kind, None, Ok(value));
         }
-        Ok(V::Extrema(min, max)) => push(Kind::Extrema, None, Ok(Value::Extrema { min, max })),
-        Ok(V::Info) => push(Kind::Info, None, Ok(Value::Info)),
+        Ok(V::Extrema(min, max)) => push(kind, None, Ok(Value::Extrema { min, max })),
+        Ok(V::Info) => push(kind, None, Ok(Value::Info)),
         Ok(V::Stats(counts)) => {
             for (field, n) in s.fields().zip(counts) {
-                push(Kind::Counter, Some(field), Ok(Value::Count(n)));
+                push(kind, Some(field), Ok(Value::Count(n)));
             }
         }
-        Ok(_) => push(
-            Kind::Info,
-            None,
-            Err("this kind is of a later version".into()),
-        ),
-        Err(e) => push(Kind::Info, None, Err(e.to_string())),
+        Ok(_) => push(kind, None, Err("this kind is of a later version".into())),
+        Err(e) if s.fields().len() > 0 => {
+            for field in s.fields() {
+                push(kind, Some(field), Err(e.to_string()));
+            }
+        }
+        Err(e) => push(kind, None, Err(e.to_string())),
+    }
+}
+
+/// What the values of a series mean, also if it has none now.
+fn kind(s: &percpu::PictureSeries) -> Kind {
+    use percpu::Kind as K;
+    match s.kind() {
+        Some(K::Counter | K::FCounter | K::Stats) => Kind::Counter,
+        Some(K::Gauge | K::FGauge | K::Latest | K::OwnedGauge | K::OwnedFGauge) => Kind::Gauge,
+        Some(K::Histogram) => Kind::Histogram,
+        Some(K::Extrema) => Kind::Extrema,
+        Some(_) | None => Kind::Info,
     }
 }
 
@@ -200,6 +225,7 @@ fn details(s: &percpu::PictureSeries) -> Details {
                 value: v.value,
             })
             .collect(),
+        rule: s.rule(),
         exemplars: s.exemplars(),
     }
 }
