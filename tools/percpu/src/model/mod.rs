@@ -176,21 +176,23 @@ impl Value {
 /// As Prometheus writes it: `name{label="value"}`; what must not come to a terminal is escaped.
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&plain(&self.name))?;
-        if self.labels.is_empty() {
-            return Ok(());
-        }
-        write!(f, "{{{}}}", self.labels_text())
+        f.write_str(&full_name(&self.name, &self.labels))
     }
 }
 
-impl About {
-    /// Its labels as Prometheus writes them.
-    pub fn labels_text(&self) -> String {
-        let labels = self.labels.iter();
-        let texts: Vec<_> = labels
-            .map(|(name, value)| format!("{}={value:?}", plain(name)))
-            .collect();
-        texts.join(",")
+/// A name with its labels, as text.
+pub fn full_name(name: &str, labels: &[(String, String)]) -> String {
+    match labels_text(labels) {
+        labels if labels.is_empty() => plain(name).into_owned(),
+        labels => format!("{}{{{labels}}}", plain(name)),
     }
+}
+
+/// Labels as Prometheus writes them.
+pub fn labels_text(labels: &[(String, String)]) -> String {
+    let labels = labels.iter();
+    let texts: Vec<_> = labels
+        .map(|(name, value)| format!("{}={value:?}", plain(name)))
+        .collect();
+    texts.join(",")
 }

@@ -196,9 +196,15 @@ impl Snapshot {
             format: u32,
         }
         let foreign = "is JSON, but none that \"percpu show --json\" has printed".to_string();
+        // A number that was cut is no number.
+        let (lines, last) = (
+            text.lines().count(),
+            text.lines().last().unwrap_or_default(),
+        );
+        let at_end = |e: &serde_json::Error| e.line() == lines && e.column() >= last.len();
         let why = |e: serde_json::Error| match e.classify() {
-            serde_json::error::Category::Eof => format!("was cut short at line {}", e.line()),
             serde_json::error::Category::Data => foreign.clone(),
+            _ if e.is_eof() || at_end(&e) => format!("was cut short at line {}", e.line()),
             _ => format!("is no JSON: line {} is wrong", e.line()),
         };
         let head: Head = serde_json::from_str(text).map_err(why)?;

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::model::snapshot::{labels, Figures};
-use crate::model::{Distribution, Kind, Number, Step, Value};
+use crate::model::{full_name, Distribution, Kind, Number, Step, Value};
 use crate::numbers::{digits, short};
 use crate::terminal::Terminal;
 
@@ -52,9 +52,12 @@ pub struct Changed {
     /// What a histogram got in between.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// Name and labels as text, and the value.
+    /// Name and labels as text.
     #[serde(skip)]
-    pub text: (String, String),
+    pub series: String,
+    /// The value as text.
+    #[serde(skip)]
+    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,13 +86,14 @@ impl Changed {
             delta: None,
             rate: None,
             interval: None,
-            text: (String::new(), String::new()),
+            series: full_name(name, labels),
+            text: String::new(),
         }
     }
 
     pub fn with_value(mut self, v: &Value) -> Self {
         self.value = v.exact();
-        self.text.1 = value(v);
+        self.text = value(v);
         if let Value::Extrema { min, max } = v {
             (self.min, self.max) = (Some(Number::Float(*min)), Some(Number::Float(*max)));
         }
@@ -129,13 +133,15 @@ impl Changed {
 
     /// The value, the change, and the rate as people read them.
     pub fn columns(&self) -> [String; 3] {
-        let change = match (self.event, self.delta) {
-            (Some(event), _) => event.word().to_string(),
-            (None, Some(n)) if n.as_f64() > 0.0 => format!("+{}", digits(n)),
-            (None, n) => n.map_or_else(String::new, digits),
+        let delta = match self.delta {
+            Some(n) if n.as_f64() > 0.0 => Some(format!("+{}", digits(n))),
+            n => n.map(digits),
         };
+        let event = self.event.map(|e| e.word().to_string());
+        let parts: Vec<_> = event.into_iter().chain(delta).collect();
+        let change = parts.join(" ");
         let rate = self.rate.map_or_else(String::new, |n| short(n.as_f64()));
-        [self.text.1.clone(), change, rate]
+        [self.text.clone(), change, rate]
     }
 
     /// A line below: what a histogram got.

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::model::find::{self, Found};
 use crate::model::snapshot::{Entry, Snapshot, FORMAT};
 use crate::model::{Kind, Step};
-use crate::terminal::{plain, Terminal};
+use crate::terminal::Terminal;
 
 use super::changed::{Changed, Event};
 use super::table::{Line, Table};
@@ -156,7 +156,7 @@ impl<'a> Difference<'a> {
         }
         let mut lines = Vec::new();
         for s in &self.series {
-            let mut row = vec![terminal.safe(s.text.0.clone())];
+            let mut row = vec![terminal.safe(s.series.clone())];
             row.extend(s.columns());
             lines.push(Line::Row(row));
             lines.extend(s.below(terminal));
@@ -173,16 +173,7 @@ impl<'a> Difference<'a> {
 }
 
 fn with_value(e: &Entry) -> Changed {
-    let mut changed = Changed::new(&e.name, &e.labels, e.kind, &e.unit);
-    let labels: Vec<_> = e
-        .labels
-        .iter()
-        .map(|(n, v)| format!("{}={v:?}", plain(n)))
-        .collect();
-    changed.text.0 = match labels.join(",") {
-        labels if labels.is_empty() => plain(&e.name).into_owned(),
-        labels => format!("{}{{{labels}}}", plain(&e.name)),
-    };
+    let changed = Changed::new(&e.name, &e.labels, e.kind, &e.unit);
     match e.value() {
         Some(Ok(value)) => changed.with_value(&value),
         _ => changed,

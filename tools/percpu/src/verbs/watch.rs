@@ -137,9 +137,7 @@ impl Seen {
 }
 
 fn named(about: &About) -> Changed {
-    let mut changed = Changed::new(&about.name, &about.labels, about.kind, &about.unit);
-    changed.text.0 = about.to_string();
-    changed
+    Changed::new(&about.name, &about.labels, about.kind, &about.unit)
 }
 
 /// How a series is printed, if it is.

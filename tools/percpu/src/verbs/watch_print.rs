@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The looks of `percpu watch` as columns, as CSV, or as JSON.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::SystemTime;
 
@@ -10,7 +9,7 @@ use serde::Serialize;
 use crate::args::Watch;
 use crate::failure::Failure;
 use crate::model::snapshot::{seconds, FORMAT};
-use crate::model::Number;
+use crate::model::{labels_text, Number};
 use crate::terminal::{plain, Terminal};
 
 use super::changed::{Changed, Event};
@@ -68,7 +67,7 @@ impl Printer {
         }
         let mut lines = Vec::new();
         for s in &look.series {
-            let mut row = vec![self.terminal.safe(s.text.0.clone())];
+            let mut row = vec![self.terminal.safe(s.series.clone())];
             row.extend(s.columns());
             lines.push(Line::Row(row));
             lines.extend(s.below(&self.terminal));
@@ -84,13 +83,12 @@ impl Printer {
     }
 }
 
-/// A field by RFC 4180, in which nothing acts on a terminal.
-fn field(text: &str) -> String {
-    let text: Cow<str> = plain(text);
-    if text.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+/// A field by RFC 4180. Texts are plain: they have no line ends.
+fn field(plain: &str) -> String {
+    if plain.contains([',', '"']) {
+        format!("\"{}\"", plain.replace('"', "\"\""))
     } else {
-        text.into_owned()
+        plain.to_string()
     }
 }
 
@@ -101,18 +99,18 @@ fn csv(look: &Look, first: bool) -> String {
     }
     let time = seconds(look.time);
     if let Some(event) = &look.event {
-        let _ = writeln!(out, "{time:.3},{},,,,,,", field(event));
+        let _ = writeln!(out, "{time:.3},{},,,,,,", field(&plain(event)));
     }
     let text = |n: Option<Number>| n.map_or_else(String::new, |n| n.to_string());
     for s in &look.series {
-        let labels: Vec<_> = s.labels.iter().map(|(n, v)| format!("{n}={v:?}")).collect();
+        let labels = labels_text(&s.labels);
         let kind = format!("{:?}", s.kind).to_lowercase();
         let event = s.event.map_or("", Event::word);
         let _ = write!(
             out,
             "{time:.3},{event},{},{},{kind},",
-            field(&s.name),
-            field(&labels.join(","))
+            field(&plain(&s.name)),
+            field(&labels)
         );
         // Of extrema: the greatest.
         let value = s.value.or(s.max);
