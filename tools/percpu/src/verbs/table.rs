@@ -87,9 +87,8 @@ impl Table<'_> {
             out.extend(parts);
             out.push_str(GAP);
         }
-        out.truncate(out.trim_end().len());
-        out.push('\n');
-        out
+        // In a very narrow terminal the columns between have no room either.
+        self.cut(out.trim_end(), self.terminal.width) + "\n"
     }
 
     fn cut(&self, text: &str, columns: Option<usize>) -> String {
