@@ -140,6 +140,12 @@ test_tool()
 	step 'percpu: installed' tool_installed
 	step 'percpu: tests' crate test --release -p percpu-tool
 	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/release/percpu"
+	if [ -x "$build/gcc/examples/prefork/prefork" ]; then
+		step 'percpu: prefork' tap "$rust/percpu.tap" tests/cli/test_percpu.py \
+			"$rust/release/percpu" "$build/gcc/examples/prefork/prefork" examples/prefork/load.py
+	else
+		record SKIP 'percpu: prefork' 'no libevent, or no http-parser'
+	fi
 }
 
 # Its status is $not_here where there is no cargo.

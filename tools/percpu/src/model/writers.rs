@@ -16,6 +16,18 @@ pub struct Writers {
 }
 
 impl Writers {
+    /// What is known if the library has said whether a process has the file open to count.
+    pub fn with_counting(self, counting: Option<bool>) -> Self {
+        match counting {
+            Some(false) => Self { seen: 0, all: true },
+            Some(true) => Self {
+                seen: self.seen.max(1),
+                all: self.all && self.seen > 0,
+            },
+            None => self,
+        }
+    }
+
     /// As text of a terminal, which may have UTF-8.
     pub fn text(self, utf8: bool) -> String {
         match self {
@@ -93,6 +105,20 @@ mod tests {
         ] {
             assert!(!is_writable(&other, &file), "{other}");
         }
+    }
+
+    #[test]
+    fn the_library_knows_more() {
+        let say = |seen, all, counting| {
+            let writers = Writers { seen, all };
+            writers.with_counting(counting).text(true)
+        };
+        assert_eq!(say(0, false, Some(false)), "0");
+        assert_eq!(say(0, false, Some(true)), "≥1");
+        assert_eq!(say(0, true, Some(true)), "≥1");
+        assert_eq!(say(2, false, Some(true)), "≥2");
+        assert_eq!(say(2, true, Some(true)), "2");
+        assert_eq!(say(0, false, None), "?");
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn list(args: &Ls) -> Vec<Listed> {
     let writers = writers::of(&files);
     let with_file = listed.iter_mut().filter(|l| l.file.is_some());
     for (l, writers) in with_file.zip(writers) {
-        l.writers = writers;
+        l.writers = writers.with_counting(counting(&l.found));
     }
     listed
 }
@@ -77,6 +77,12 @@ fn look(found: Result<Found, (&String, Failure)>) -> Listed {
         picture,
         found,
     }
+}
+
+/// Whether a process has the segment open to count, if the library can tell.
+fn counting(found: &Found) -> Option<bool> {
+    let path = found.path.to_string_lossy();
+    percpu::Reader::open(&path).ok()?.facts().ok()?.counting
 }
 
 fn size(file: &fs::Metadata) -> u64 {

@@ -47,7 +47,11 @@ impl Table<'_> {
                 }
             }
         }
-        out
+        if self.terminal.utf8 {
+            out
+        } else {
+            out.replace('µ', "u") // of numbers: names are escaped
+        }
     }
 
     fn widths(&self) -> Vec<usize> {

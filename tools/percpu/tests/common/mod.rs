@@ -197,7 +197,7 @@ fn histograms(segment: &Segment) {
     of("drift_seconds", "x", &new.bounds(&BOUNDS), &values);
     of("read_seconds", "x", &new.summary(), &values);
     let ticks = new.ticks_per_unit(1_000_000_000);
-    of("tick_seconds", "x", &ticks, &[0.001, 0.002]);
+    of("tick_seconds", "x", &ticks, &[0.000_001, 0.000_002]);
     let m = metric("wait_seconds", "seconds").label("label", "x");
     let exemplars = segment.exemplars(&m).unwrap();
     exemplars.store(0.5, &[("trace_id", "4bf92f35")]).unwrap();
