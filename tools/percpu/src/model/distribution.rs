@@ -224,6 +224,25 @@ impl Distribution {
         None
     }
 
+    /// Add the observations of another one.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        let mut all = std::mem::take(&mut self.buckets);
+        all.extend(&other.buckets);
+        all.sort_by(|a, b| a.upper.total_cmp(&b.upper));
+        for b in all {
+            match self.buckets.last_mut() {
+                Some(last) if last.upper == b.upper => {
+                    last.lower = last.lower.min(b.lower);
+                    last.count += b.count;
+                    last.sum += b.sum;
+                }
+                _ => self.buckets.push(b),
+            }
+        }
+    }
+
     /// What was observed since an earlier picture. `None` if it was reset in between.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let mut buckets = Vec::new();

@@ -40,6 +40,8 @@ pub struct App {
     pub height: usize,
     pub said: Option<String>,
     under: Option<Id>,
+    /// Whether all files were looked at once.
+    begun: bool,
 }
 
 impl App {
@@ -65,20 +67,22 @@ impl App {
             height: 1,
             said: None,
             under: None,
+            begun: false,
         }
     }
 
     /// Take over a picture of a file.
     pub fn update(&mut self, name: &str, picture: Picture, change: Change) {
         let first = !self.boards.iter().any(|b| b.name == name);
-        let (board, others) = self.board(name);
+        let begun = self.begun;
+        let board = self.board(name);
         let was_lost = board.lost.is_some();
         board.update(picture, change);
         let what = match change {
             Change::Replaced => "was replaced: the new one is shown",
             Change::Reset => "was reset: it counts from 0",
             Change::None if was_lost => "can be read again",
-            Change::None if first && others => "appeared",
+            Change::None if first && begun => "appeared",
             Change::None => return,
         };
         self.said = Some(format!("segment {name} {what}"));
@@ -86,7 +90,7 @@ impl App {
 
     /// A file cannot be read, or is gone. Its last values stay for a while.
     pub fn lose(&mut self, name: &str, sentence: &str, now: Instant) {
-        let (board, _) = self.board(name);
+        let board = self.board(name);
         let before = board.lost.as_ref();
         let at = before.map_or(now, |(_, at)| *at);
         if before.is_none_or(|(s, _)| s != sentence) {
@@ -95,9 +99,8 @@ impl App {
         }
     }
 
-    /// The board of that name, a new one if there is none; and whether pictures came before.
-    fn board(&mut self, name: &str) -> (&mut Board, bool) {
-        let pictures = self.boards.iter().any(|b| b.number > 0);
+    /// The board of that name, a new one if there is none.
+    fn board(&mut self, name: &str) -> &mut Board {
         let i = match self.boards.iter().position(|b| b.name == name) {
             Some(i) => i,
             None => {
@@ -106,7 +109,7 @@ impl App {
                 i
             }
         };
-        (&mut self.boards[i], pictures)
+        &mut self.boards[i]
     }
 
     /// Forget files that are gone for long, but those that `keep` says; and make the rows anew.
@@ -115,6 +118,7 @@ impl App {
             Some((_, at)) => keep(&b.name) || now.saturating_duration_since(*at) < REMEMBERED,
             None => true,
         });
+        self.begun = true;
         if !self.frozen {
             self.arrange();
         }
@@ -158,18 +162,30 @@ impl App {
         self.rows.get(self.cursor)
     }
 
-    /// The series under the cursor, if it is one.
-    pub fn track(&self) -> Option<&Track> {
-        let row = self.row()?;
-        match row.what {
-            What::Series { track, .. } => self.boards.get(row.board)?.tracks.get(track),
-            _ => None,
-        }
+    /// The series under the cursor: those of a name, or one.
+    pub fn tracks(&self) -> Vec<&Track> {
+        let row = self.row();
+        let Some((row, board)) = row.and_then(|r| Some((r, self.boards.get(r.board)?))) else {
+            return Vec::new();
+        };
+        let numbers = match &row.what {
+            What::Board => return Vec::new(),
+            What::Group { members, .. } => members.as_slice(),
+            What::Series { track, .. } => std::slice::from_ref(track),
+        };
+        let tracks = numbers.iter().filter_map(|i| board.tracks.get(*i));
+        tracks.collect()
     }
 
-    /// Of which series details are wanted, by the number of its description.
-    pub fn wanted(&self) -> Option<u64> {
-        self.track().map(|t| t.about.id)
+    /// Of which series details are wanted, by the numbers of their descriptions. Of a name with
+    /// more series there are none.
+    pub fn wanted(&self) -> Vec<u64> {
+        const MOST: usize = 64;
+        let tracks = self.tracks();
+        let few = tracks.len() <= MOST;
+        let mut wanted: Vec<u64> = tracks.iter().filter(|_| few).map(|t| t.about.id).collect();
+        wanted.sort_unstable();
+        wanted
     }
 
     /// Stop taking pictures, or go on with the latest.

@@ -61,6 +61,12 @@ impl Board {
         self.taken = picture.taken;
         self.pending = picture.pending;
         self.owners = picture.owners;
+        let detailed = picture
+            .series
+            .iter()
+            .filter(|s| s.details.is_some())
+            .count();
+        let kept = (KEPT / detailed.max(1)).max(2);
         let mut old = Old::new(std::mem::take(&mut self.tracks));
         let mut tracks = Vec::with_capacity(picture.series.len());
         for series in picture.series {
@@ -68,7 +74,7 @@ impl Board {
                 self.next += 1;
                 Track::new(self.next, &series.about)
             });
-            track.update(series, self.number, &self.moments);
+            track.update(series, (self.number, kept), &self.moments);
             tracks.push(track);
         }
         self.tracks = tracks;

@@ -72,7 +72,7 @@ impl Files {
             if file.live.is_none() && !due(file.tried, now) {
                 continue;
             }
-            match read(file, wanted, now) {
+            match read(file, &wanted, now) {
                 Ok((picture, change)) => app.update(&file.found.name, picture, change),
                 Err(f) => app.lose(&file.found.name, &f.sentence, now),
             }
@@ -100,7 +100,7 @@ impl Files {
 }
 
 /// Take a picture. A file that is gone is opened again later.
-fn read(file: &mut File, wanted: Option<u64>, now: Instant) -> Result<(Picture, Change), Failure> {
+fn read(file: &mut File, wanted: &[u64], now: Instant) -> Result<(Picture, Change), Failure> {
     let mut live = match file.live.take() {
         Some(live) => live,
         None => {
@@ -108,7 +108,7 @@ fn read(file: &mut File, wanted: Option<u64>, now: Instant) -> Result<(Picture, 
             Live::open(file.found.clone())?
         }
     };
-    let result = live.read(&|about| Some(about.id) == wanted);
+    let result = live.read(&|about| wanted.binary_search(&about.id).is_ok());
     match &result {
         Err(f) if matches!(f.exit, Exit::NotFound | Exit::BadFile | Exit::Denied) => {
             file.tried = Some(now);

@@ -12,7 +12,7 @@ Up Down j k         move the cursor; also PageUp, PageDown, Home, End
 Enter               open or close the labels of a name, or a segment
 Right Left l h      open; close
 a                   open or close all names
-/                   search names and labels as you type; Enter keeps, Esc ends it
+/                   search as you type; Enter keeps it, Esc ends it
 n r c               sort by name, by rate, by change
 Space               freeze; go on
 Left Right [ ]      while frozen: one picture back or on; ten
@@ -143,7 +143,10 @@ impl App {
             (What::Board, id) => (!self.choice.toggled.contains(&id), id),
             (What::Group { open, .. }, id) => (*open, id),
             (What::Series { member: true, .. }, Id::Series(board, _)) if open == Some(false) => {
-                let name = self.track().map_or(String::new(), |t| t.about.name.clone());
+                let tracks = self.tracks();
+                let name = tracks
+                    .first()
+                    .map_or(String::new(), |t| t.about.name.clone());
                 (true, Id::Group(board, name))
             }
             _ => return,

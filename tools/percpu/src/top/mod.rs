@@ -53,8 +53,9 @@ pub fn run(args: &Top) -> Result<Exit, Failure> {
                 Outcome::Redraw => terminal.redraw()?,
             },
             Some(Event::Signal(signal)) => terminal.obey(signal)?,
-            Some(Event::Resize) => {}
-            Some(Event::Gone(_)) => return Ok(Exit::Done),
+            // Also if the size is what it was: the terminal may have cut lines meanwhile.
+            Some(Event::Resize) => terminal.redraw()?,
+            Some(Event::Gone) => return Ok(Exit::Done),
             None => {
                 files.look(&mut app);
                 next += args.interval;

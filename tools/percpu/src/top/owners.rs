@@ -39,20 +39,15 @@ fn called(o: &Owner) -> String {
     format!("{}{name}{dead}", o.pid)
 }
 
-/// What each process has of an owned gauge, those that died marked. A process that is no longer in
+/// What each process has of owned gauges, those that died marked. A process that is no longer in
 /// the file, and was when the cursor came here, keeps what it had last.
-pub fn shares(track: &Track, number: u64, room: Room) -> Vec<Line<'static>> {
+pub fn shares(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
     let mut all: Vec<(Share, &str)> = Vec::new();
-    for (i, fine) in track.fine(number).enumerate() {
-        for share in &fine.details.shares {
-            let same = |o: &Owner| o.pid == share.owner.pid && o.name == share.owner.name;
-            if all.iter().any(|(s, _)| same(&s.owner)) {
-                continue;
-            }
-            let mut share = share.clone();
-            let gone = if i > 0 { ", gone" } else { "" };
-            share.owner.alive &= i == 0;
-            all.push((share, gone));
+    for (share, now) in tracks.iter().flat_map(|t| latest_shares(t, number)) {
+        let same = |s: &Share| s.owner.pid == share.owner.pid && s.owner.name == share.owner.name;
+        match all.iter_mut().find(|(s, _)| same(s)) {
+            Some((sum, _)) => sum.value += share.value,
+            None => all.push((share, if now { "" } else { ", gone" })),
         }
     }
     if all.is_empty() {
@@ -77,6 +72,22 @@ pub fn shares(track: &Track, number: u64, room: Room) -> Vec<Line<'static>> {
     out
 }
 
+/// What each process has or had of one, and whether it is still in the file.
+fn latest_shares(track: &Track, number: u64) -> Vec<(Share, bool)> {
+    let mut all: Vec<(Share, bool)> = Vec::new();
+    for (i, fine) in track.fine(number).enumerate() {
+        for share in &fine.details.shares {
+            let same = |o: &Owner| o.pid == share.owner.pid && o.name == share.owner.name;
+            if !all.iter().any(|(s, _)| same(&s.owner)) {
+                let mut share = share.clone();
+                share.owner.alive &= i == 0;
+                all.push((share, i == 0));
+            }
+        }
+    }
+    all
+}
+
 /// A name, a number, and its part of a sum.
 pub fn share(name: &str, x: f64, sum: f64, note: &str, room: Room) -> Line<'static> {
     const NUMBER: usize = 8;
@@ -97,30 +108,39 @@ pub fn share(name: &str, x: f64, sum: f64, note: &str, room: Room) -> Line<'stat
 }
 
 /// A strip with a cell for each CPU: what it added lately, or, where that is not known, in all.
-pub fn cpus(track: &Track, number: u64, room: Room) -> Vec<Line<'static>> {
-    let Some(now) = track.fine(number).next().filter(|f| f.number == number) else {
-        return Vec::new();
+pub fn cpus(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
+    let mut now: Vec<f64> = Vec::new();
+    let mut recent: Option<(Vec<f64>, f64)> = Some((Vec::new(), 0.0));
+    for track in tracks {
+        let mut fine = track.fine(number);
+        let Some(latest) = fine.next().filter(|f| f.number == number) else {
+            return Vec::new();
+        };
+        add(&mut now, &latest.details.cpus);
+        let since = fine.last().and_then(|then| since(latest, then));
+        recent = match (recent, since) {
+            (Some((mut sum, most)), Some((cells, seconds))) => {
+                add(&mut sum, &cells);
+                Some((sum, seconds.max(most)))
+            }
+            _ => None,
+        };
+    }
+    let grew = |c: &(Vec<f64>, f64)| c.0.iter().any(|x| *x > 0.0);
+    let (cells, when) = match recent.filter(grew) {
+        Some((cells, seconds)) => (cells, last(seconds)),
+        None => (now, "in all".to_string()),
     };
-    let all = &now.details.cpus;
-    let Some(most) = (0..all.len()).max_by(|a, b| all[*a].total_cmp(&all[*b])) else {
+    let Some(most) = (0..cells.len()).max_by(|a, b| cells[*a].total_cmp(&cells[*b])) else {
         return Vec::new();
-    };
-    let recent = track
-        .fine(number)
-        .skip(1)
-        .last()
-        .and_then(|then| since(now, then));
-    let (cells, most, when) = match recent {
-        Some((cells, most, seconds)) => (cells, most, last(seconds)),
-        None => (all.clone(), most, "in all".to_string()),
     };
     let sum: f64 = cells.iter().sum();
-    let part = if sum > 0.0 {
-        cells[most] / sum * 100.0
+    let title = if sum > 0.0 {
+        let part = cells[most] / sum * 100.0;
+        format!("By CPU, {when}: most on CPU {most} ({part:.0} %)")
     } else {
-        0.0
+        format!("By CPU, {when}: nothing")
     };
-    let title = format!("By CPU, {when}: most on CPU {most} ({part:.0} %)");
     let title = fit(&title, room.columns, room.look);
     let mut out = vec![Line::styled(title, room.look.style(Ink::Title))];
     let levels = room.look.levels();
@@ -136,11 +156,16 @@ pub fn cpus(track: &Track, number: u64, room: Room) -> Vec<Line<'static>> {
     out
 }
 
-/// What CPUs added between two moments, which one the most, and how many seconds that were.
-fn since(now: &Fine, then: &Fine) -> Option<(Vec<f64>, usize, f64)> {
+/// Add what CPUs have to what they have.
+fn add(sum: &mut Vec<f64>, cells: &[f64]) {
+    sum.resize(sum.len().max(cells.len()), 0.0);
+    sum.iter_mut().zip(cells).for_each(|(s, c)| *s += c);
+}
+
+/// What CPUs added between two moments, and how many seconds that were. `None` if some have less.
+fn since(now: &Fine, then: &Fine) -> Option<(Vec<f64>, f64)> {
     let pairs = now.details.cpus.iter().zip(&then.details.cpus);
     let cells: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
-    let most = (0..cells.len()).max_by(|a, b| cells[*a].total_cmp(&cells[*b]))?;
-    let grew = cells[most] > 0.0 && cells.iter().all(|c| *c >= 0.0);
-    grew.then(|| (cells, most, (now.moment - then.moment).as_secs_f64()))
+    let seconds = (now.moment - then.moment).as_secs_f64();
+    cells.iter().all(|c| *c >= 0.0).then_some((cells, seconds))
 }

@@ -14,10 +14,11 @@ use super::rows::{Row, What};
 use super::table::{drawn, number, unit_of};
 use super::text::{clean, wrap};
 use super::track::{nth_back, Track, KEPT};
-use crate::model::{Family, Kind, Value};
+use crate::model::{Distribution, Family, Kind, Value};
 use crate::numbers::{duration, short, with_unit};
 
 /// What the pane has: facts, and graphs beside or below them.
+#[derive(Default)]
 pub struct Details {
     pub title: String,
     pub facts: Vec<Line<'static>>,
@@ -45,13 +46,8 @@ impl Room {
 
 /// The details in columns of that width for facts, and for graphs with so many lines each.
 pub fn details(app: &App, (facts, graphs): (usize, usize), lines: usize, look: Look) -> Details {
-    let empty = Details {
-        title: String::new(),
-        facts: Vec::new(),
-        graphs: Vec::new(),
-    };
     let Some((row, board)) = app.row().and_then(|r| Some((r, app.boards.get(r.board)?))) else {
-        return empty;
+        return Details::default();
     };
     let back = board.back(app.choice.at, app.choice.tolerance);
     let room = |columns| Room { look, columns };
@@ -61,25 +57,27 @@ pub fn details(app: &App, (facts, graphs): (usize, usize), lines: usize, look: L
             facts: board_facts(board, room(facts)),
             graphs: owners::list(board, room(graphs)),
         },
-        What::Group { members, .. } => {
-            let Some(first) = members.first().and_then(|i| board.tracks.get(*i)) else {
-                return empty;
+        What::Group {
+            members: tracks, ..
+        } => {
+            let tracks = tracks.iter().filter_map(|i| board.tracks.get(*i));
+            let shown = Shown {
+                board,
+                row,
+                back,
+                tracks: tracks.collect(),
             };
-            Details {
-                title: format!("{} ({} series)", first.about.name, members.len()),
-                facts: group_facts(board, row, first, members, room(facts)),
-                graphs: rate_plot(board, row, first, back, lines, room(graphs)),
-            }
+            shown.details((facts, graphs), lines, look)
         }
         What::Series { track, .. } => {
-            let Some(track) = board.tracks.get(*track) else {
-                return empty;
+            let tracks = board.tracks.get(*track).into_iter().collect();
+            let shown = Shown {
+                board,
+                row,
+                back,
+                tracks,
             };
-            Details {
-                title: track.about.name.clone(),
-                facts: series_facts(board, row, track, back, room(facts)),
-                graphs: series_graphs(board, row, track, back, lines, room(graphs)),
-            }
+            shown.details((facts, graphs), lines, look)
         }
     }
 }
@@ -112,39 +110,6 @@ fn board_facts(board: &Board, room: Room) -> Vec<Line<'static>> {
 fn ago(when: SystemTime, taken: SystemTime) -> String {
     let age = taken.duration_since(when).unwrap_or_default();
     format!("{} ago", duration(age.as_secs_f64()))
-}
-
-fn group_facts(
-    board: &Board,
-    row: &Row,
-    first: &Track,
-    members: &[usize],
-    room: Room,
-) -> Vec<Line<'static>> {
-    let mut out = room.text(&first.about.help);
-    out.extend(room.text(&kind_and_unit(first)));
-    out.extend(family(first.family, room));
-    out.push(room.title("Shares (Enter opens them)"));
-    let mut shares: Vec<(String, f64)> = members
-        .iter()
-        .filter_map(|i| board.tracks.get(*i))
-        .map(|t| {
-            let labels = t.about.labels.iter().map(|(n, v)| format!("{n}={v:?}"));
-            let n = t.numbers(0, &board.moments);
-            let by = if row.numbers.rate > 0.0 {
-                n.rate
-            } else {
-                n.value
-            };
-            (labels.collect::<Vec<_>>().join(","), by)
-        })
-        .collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let all: f64 = shares.iter().map(|s| s.1).filter(|x| x.is_finite()).sum();
-    for (labels, x) in shares.iter().take(40) {
-        out.push(owners::share(labels, *x, all, "", room));
-    }
-    out
 }
 
 fn kind_and_unit(track: &Track) -> String {
@@ -185,45 +150,204 @@ fn family(family: Option<Family>, room: Room) -> Vec<Line<'static>> {
     lines
 }
 
-fn series_facts(
-    board: &Board,
-    row: &Row,
-    track: &Track,
+/// A row of the table with its series: several of one name, or one.
+struct Shown<'a> {
+    board: &'a Board,
+    row: &'a Row,
     back: usize,
-    room: Room,
-) -> Vec<Line<'static>> {
-    let (about, look) = (&track.about, room.look);
-    let at = board.number.saturating_sub(back as u64);
-    let mut out = Vec::new();
-    if !about.help.is_empty() {
-        out.extend(room.text(&about.help));
-    }
-    out.extend(quantiles(track, at, room));
-    out.extend(room.text(&value(track, row, back)));
-    for (name, value) in &about.labels {
-        out.extend(room.text(&format!("{name} = {value:?}")));
-    }
-    out.extend(family(track.family, room));
-    out.extend(owners::shares(track, at, room));
-    let since = ago(about.since, board.taken);
-    out.extend(room.text(&format!("{}, since {since}", kind_and_unit(track))));
-    if about.kind != Kind::Info {
-        let unit = unit_of(track);
-        let [ten, hundred, thousand] = row.numbers.averages.map(|x| number(x, unit, look));
-        let what = if track.grows() {
-            format!("rate {}/s, ", number(row.numbers.rate, unit, look))
-        } else {
-            String::new()
+    tracks: Vec<&'a Track>,
+}
+
+impl Shown<'_> {
+    fn details(&self, (facts, graphs): (usize, usize), lines: usize, look: Look) -> Details {
+        let Some(first) = self.tracks.first() else {
+            return Details::default();
         };
-        out.extend(room.text(&format!(
-            "{what}over 10 s {ten}, 100 s {hundred}, 1000 s {thousand}"
-        )));
+        let several = match self.tracks.len() {
+            1 => String::new(),
+            n => format!(" ({n} series)"),
+        };
+        Details {
+            title: format!("{}{several}", first.about.name),
+            facts: self.facts(
+                first,
+                Room {
+                    look,
+                    columns: facts,
+                },
+            ),
+            graphs: self.graphs(
+                first,
+                lines,
+                Room {
+                    look,
+                    columns: graphs,
+                },
+            ),
+        }
     }
-    out
+
+    fn at(&self) -> u64 {
+        self.board.number.saturating_sub(self.back as u64)
+    }
+
+    fn facts(&self, first: &Track, room: Room) -> Vec<Line<'static>> {
+        let about = &first.about;
+        let mut out = Vec::new();
+        if !about.help.is_empty() {
+            out.extend(room.text(&about.help));
+        }
+        out.extend(self.quantiles(first, room));
+        if self.tracks.len() == 1 {
+            out.extend(room.text(&value(first, self.row, self.back, self.board.taken)));
+            for (name, value) in &about.labels {
+                out.extend(room.text(&format!("{name} = {value:?}")));
+            }
+        }
+        out.extend(family(first.family, room));
+        out.extend(owners::shares(&self.tracks, self.at(), room));
+        if self.tracks.len() == 1 {
+            let since = ago(about.since, self.board.taken);
+            out.extend(room.text(&format!("{}, since {since}", kind_and_unit(first))));
+        } else {
+            out.extend(room.text(&kind_and_unit(first)));
+        }
+        if about.kind != Kind::Info {
+            out.extend(room.text(&averages(first, self.row, room.look)));
+        }
+        if self.tracks.len() > 1 {
+            out.extend(self.by_labels(room));
+        }
+        out
+    }
+
+    /// The series of one name, the largest first.
+    fn by_labels(&self, room: Room) -> Vec<Line<'static>> {
+        let by_rate = self.row.numbers.rate > 0.0;
+        let share = |t: &&Track| {
+            let labels = t.about.labels.iter().map(|(n, v)| format!("{n}={v:?}"));
+            let n = t.numbers(self.back, &self.board.moments);
+            let x = if by_rate { n.rate } else { n.value };
+            (labels.collect::<Vec<_>>().join(","), x)
+        };
+        let mut shares: Vec<_> = self.tracks.iter().map(share).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let all = shares.iter().map(|s| s.1).filter(|x| x.is_finite()).sum();
+        let title = if by_rate {
+            "By labels, per second"
+        } else {
+            "By labels"
+        };
+        let mut out = vec![room.title(title)];
+        let lines = shares.iter().take(40);
+        out.extend(lines.map(|(labels, x)| owners::share(labels, *x, all, "", room)));
+        out
+    }
+
+    /// What was observed in an interval, of all of them.
+    fn observed(&self, of: impl Fn(&Track) -> Option<(Distribution, f64)>) -> Observed {
+        let mut all: Observed = None;
+        for (d, seconds) in self.tracks.iter().filter_map(|t| of(t)) {
+            match &mut all {
+                Some((sum, most)) => {
+                    sum.add(&d);
+                    *most = most.max(seconds);
+                }
+                None => all = Some((d, seconds)),
+            }
+        }
+        all
+    }
+
+    /// Of the interval between two pictures, and of the last minute.
+    fn quantiles(&self, first: &Track, room: Room) -> Vec<Line<'static>> {
+        if first.about.kind != Kind::Histogram {
+            return Vec::new();
+        }
+        let at = self.at();
+        let parts = [
+            self.observed(|t| t.latest(at)),
+            self.observed(|t| t.recent(at)),
+        ];
+        if parts.iter().all(Option::is_none) {
+            return room.text("distribution: with the next pictures");
+        }
+        let cells = |name: &str, f: &dyn Fn(&(Distribution, f64)) -> String| {
+            let cell = |p: &Observed| p.as_ref().map_or("-".to_string(), f);
+            let [a, b] = [cell(&parts[0]), cell(&parts[1])].map(|t| clean(&t, room.look));
+            Line::from(format!("{name:<6} {a:>12} {b:>12}"))
+        };
+        let unit = first.about.unit.as_str();
+        let value = |x: Option<f64>| x.map_or("-".to_string(), |x| with_unit(x, unit));
+        let mut out = vec![cells("", &|p| last(p.1)).style(room.look.style(Ink::Title))];
+        out.push(cells("count", &|p| short(p.0.count() as f64)));
+        out.push(cells("mean", &|p| value(p.0.mean())));
+        for (name, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)] {
+            out.push(cells(name, &|p| value(p.0.quantile(q))));
+        }
+        out
+    }
+
+    fn graphs(&self, first: &Track, lines: usize, room: Room) -> Vec<Line<'static>> {
+        let at = self.at();
+        let mut out = Vec::new();
+        if let Some((d, seconds)) = self.observed(|t| t.recent(at)) {
+            out.push(room.title(&format!("Distribution, {}", last(seconds))));
+            let size = (room.columns, lines.saturating_sub(1).clamp(3, 20));
+            let bars = plot::distribution(&d, &first.about.unit, size, room.look);
+            out.extend(graph(bars, room.look));
+        }
+        let cpus = owners::cpus(&self.tracks, at, room);
+        let left = if out.is_empty() {
+            lines.saturating_sub(cpus.len())
+        } else {
+            lines
+        };
+        out.extend(self.rate_plot(first, left, room));
+        out.extend(cpus);
+        out
+    }
+
+    /// The rate, or the value of what does not only grow, over time.
+    fn rate_plot(&self, first: &Track, lines: usize, room: Room) -> Vec<Line<'static>> {
+        if first.about.kind == Kind::Info {
+            return Vec::new();
+        }
+        let (moments, back) = (&self.board.moments, self.back);
+        let values = drawn(self.board, &self.row.what, back, room.columns.min(KEPT));
+        let now = nth_back(moments, back);
+        let seconds = |n: usize| Some((now? - nth_back(moments, back + n)?).as_secs_f64());
+        let title = if first.grows() {
+            "Rate per second"
+        } else {
+            "Value"
+        };
+        let mut out = vec![room.title(title)];
+        let size = (room.columns, lines.saturating_sub(1).clamp(4, 12));
+        out.extend(graph(
+            plot::plot(&values, size, &seconds, room.look),
+            room.look,
+        ));
+        out
+    }
+}
+
+/// A distribution, and of how many seconds it is.
+type Observed = Option<(Distribution, f64)>;
+
+fn averages(track: &Track, row: &Row, look: Look) -> String {
+    let unit = unit_of(track);
+    let [ten, hundred, thousand] = row.numbers.averages.map(|x| number(x, unit, look));
+    let rate = if track.grows() {
+        format!("rate {}/s, ", number(row.numbers.rate, unit, look))
+    } else {
+        String::new()
+    };
+    format!("{rate}over 10 s {ten}, 100 s {hundred}, 1000 s {thousand}")
 }
 
 /// The value, whole.
-fn value(track: &Track, row: &Row, back: usize) -> String {
+fn value(track: &Track, row: &Row, back: usize, taken: SystemTime) -> String {
     let unit = track.about.unit.as_str();
     if back > 0 {
         return format!("value {}", with_unit(row.numbers.value, unit));
@@ -232,9 +356,8 @@ fn value(track: &Track, row: &Row, back: usize) -> String {
         Err(sentence) => format!("no value: {sentence}"),
         Ok(Value::Count(n)) => format!("value {n} {unit}"),
         Ok(Value::Level(n)) => format!("value {n} {unit}"),
-        Ok(Value::Amount(x) | Value::Measure(x) | Value::Latest(x, _)) => {
-            format!("value {x} {unit}")
-        }
+        Ok(Value::Amount(x) | Value::Measure(x)) => format!("value {x} {unit}"),
+        Ok(Value::Latest(x, when)) => format!("value {x} {unit}, set {}", ago(*when, taken)),
         Ok(Value::Distribution(d)) => {
             let mean = d.mean().map_or("none".to_string(), |m| with_unit(m, unit));
             format!("{} observations in all, mean {mean}", d.count())
@@ -258,93 +381,9 @@ pub fn last(seconds: f64) -> String {
     format!("last {}", duration(seconds.round()))
 }
 
-/// Of the interval between two pictures, and of the last minute.
-fn quantiles(track: &Track, number: u64, room: Room) -> Vec<Line<'static>> {
-    if track.about.kind != Kind::Histogram {
-        return Vec::new();
-    }
-    let parts = [track.latest(number), track.recent(number)];
-    if parts.iter().all(Option::is_none) {
-        return room.text("distribution: from the second picture on");
-    }
-    let cells = |name: &str, f: &dyn Fn(&(crate::model::Distribution, f64)) -> String| {
-        let cell = |p: &Option<_>| p.as_ref().map_or("-".to_string(), f);
-        let [a, b] = [cell(&parts[0]), cell(&parts[1])].map(|t| clean(&t, room.look));
-        Line::from(format!("{name:<6} {a:>12} {b:>12}"))
-    };
-    let unit = track.about.unit.as_str();
-    let value = |x: Option<f64>| x.map_or("-".to_string(), |x| with_unit(x, unit));
-    let mut out = vec![cells("", &|p| last(p.1)).style(room.look.style(Ink::Title))];
-    out.push(cells("count", &|p| short(p.0.count() as f64)));
-    out.push(cells("mean", &|p| value(p.0.mean())));
-    for (name, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)] {
-        out.push(cells(name, &|p| value(p.0.quantile(q))));
-    }
-    out
-}
-
-fn series_graphs(
-    board: &Board,
-    row: &Row,
-    track: &Track,
-    back: usize,
-    lines: usize,
-    room: Room,
-) -> Vec<Line<'static>> {
-    let at = board.number.saturating_sub(back as u64);
-    let mut out = Vec::new();
-    if let Some((d, seconds)) = track.recent(at) {
-        out.push(room.title(&format!("Distribution, {}", last(seconds))));
-        let size = (room.columns, lines.saturating_sub(1).clamp(3, 20));
-        let bars = plot::distribution(&d, &track.about.unit, size, room.look);
-        out.extend(graph(bars, room.look));
-    }
-    let cpus = owners::cpus(track, at, room);
-    let left = if out.is_empty() {
-        lines.saturating_sub(cpus.len())
-    } else {
-        lines
-    };
-    out.extend(rate_plot(board, row, track, back, left, room));
-    out.extend(cpus);
-    out
-}
-
 fn graph(lines: Vec<String>, look: Look) -> impl Iterator<Item = Line<'static>> {
     let style = look.style(Ink::Graph);
     lines
         .into_iter()
         .map(move |l| Line::from(Span::styled(l, style)))
-}
-
-/// The rate, or the value of what does not only grow, over time.
-fn rate_plot(
-    board: &Board,
-    row: &Row,
-    track: &Track,
-    back: usize,
-    lines: usize,
-    room: Room,
-) -> Vec<Line<'static>> {
-    if track.about.kind == Kind::Info {
-        return Vec::new();
-    }
-    let values = drawn(board, &row.what, back, room.columns.min(KEPT));
-    let now = nth_back(&board.moments, back);
-    let seconds = |n: usize| {
-        let then = nth_back(&board.moments, back + n)?;
-        Some((now? - then).as_secs_f64())
-    };
-    let title = if track.grows() {
-        "Rate per second"
-    } else {
-        "Value"
-    };
-    let mut out = vec![room.title(title)];
-    let size = (room.columns, lines.saturating_sub(1).clamp(4, 12));
-    out.extend(graph(
-        plot::plot(&values, size, &seconds, room.look),
-        room.look,
-    ));
-    out
 }

@@ -81,9 +81,16 @@ pub fn plot(
     out.push(format!("{}{corner}{base}", " ".repeat(AXIS - 1)));
     let oldest = seconds(shown.len().saturating_sub(1)).filter(|s| *s > 0.0);
     let from = oldest.map_or(String::new(), |s| format!("-{}s", short(s)));
-    let from = clean(&from, look);
     let pad = " ".repeat((AXIS + width - shown.len()).saturating_sub(1));
-    let line = fit(&format!("{pad}{from}"), columns.saturating_sub(4), look);
+    let line = pad + &clean(&from, look);
+    // Without room for it, the start has no label.
+    let room = columns.saturating_sub(4);
+    let line = if line.width() > room {
+        String::new()
+    } else {
+        line
+    };
+    let line = fit(&line, room, look);
     out.push(format!("{line} now"));
     out
 }

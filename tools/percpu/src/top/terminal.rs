@@ -29,7 +29,7 @@ pub enum Event {
     Resize,
     Signal(i32),
     /// The terminal cannot be read.
-    Gone(io::Error),
+    Gone,
 }
 
 pub struct Terminal {
@@ -81,9 +81,7 @@ impl Terminal {
         match self.events.recv_timeout(time) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                Some(Event::Gone(io::ErrorKind::UnexpectedEof.into()))
-            }
+            Err(RecvTimeoutError::Disconnected) => Some(Event::Gone),
         }
     }
 
@@ -149,9 +147,9 @@ fn read_keys(sender: &Sender<Event>) {
             Ok(event::Event::Key(key)) => Event::Key(key),
             Ok(event::Event::Resize(..)) => Event::Resize,
             Ok(_) => continue,
-            Err(e) => Event::Gone(e),
+            Err(_) => Event::Gone,
         };
-        let last = matches!(event, Event::Gone(_));
+        let last = matches!(event, Event::Gone);
         if sender.send(event).is_err() || last {
             return;
         }

@@ -125,8 +125,13 @@ impl Track {
         matches!(self.about.kind, Kind::Counter | Kind::Histogram)
     }
 
-    /// Take over what a picture has.
-    pub fn update(&mut self, series: Series, number: u64, moments: &VecDeque<Instant>) {
+    /// Take over what the picture with that number has. `kept` is of how many details are kept.
+    pub fn update(
+        &mut self,
+        series: Series,
+        (number, kept): (u64, usize),
+        moments: &VecDeque<Instant>,
+    ) {
         if self.about.since != series.about.since || self.about.kind != series.about.kind {
             self.forget_last();
         }
@@ -143,7 +148,7 @@ impl Track {
         let averaged = if self.grows() { now.rate } else { now.value };
         self.averages.update(averaged, seconds.unwrap_or(1.0));
         if let Some(moment) = moments.back() {
-            self.keep(number, *moment, series.details);
+            self.keep((number, kept), *moment, series.details);
         }
     }
 
@@ -163,7 +168,12 @@ impl Track {
         self.fine.clear();
     }
 
-    fn keep(&mut self, number: u64, moment: Instant, details: Option<Box<Details>>) {
+    fn keep(
+        &mut self,
+        (number, kept): (u64, usize),
+        moment: Instant,
+        details: Option<Box<Details>>,
+    ) {
         let distribution = match &self.value {
             Ok(Value::Distribution(d)) => Some(d),
             _ => None,
@@ -176,7 +186,7 @@ impl Track {
                     details: *details,
                     distribution: distribution.cloned(),
                 };
-                push(&mut self.fine, fine, KEPT);
+                push(&mut self.fine, fine, kept);
             }
             None => self.fine.clear(),
         }
@@ -276,6 +286,10 @@ pub fn nth_back<T: Copy>(all: &VecDeque<T>, n: usize) -> Option<T> {
 pub fn push<T>(all: &mut VecDeque<T>, x: T, most: usize) {
     while all.len() >= most {
         all.pop_front();
+    }
+    // Not by doubling: there are as many of these as series.
+    if all.len() == all.capacity() {
+        all.reserve_exact((most - all.len()).min(60));
     }
     all.push_back(x);
 }

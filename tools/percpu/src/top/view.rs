@@ -13,7 +13,7 @@ use super::look::{Ink, Look};
 use super::pane::{self, Details};
 use super::table;
 use super::text::{clean, fit};
-use crate::numbers::{duration, short};
+use crate::numbers::{duration, with_unit};
 
 /// Fewer lines than that have no room for details beside a table.
 const FOR_BOTH: u16 = 16;
@@ -76,9 +76,12 @@ fn title_line(app: &App, width: usize, look: Look) -> Line<'static> {
         [one] => clean(&one.name, look),
         several => format!("{} segments", several.len()),
     };
-    let every = short(app.interval.as_secs_f64());
+    let every = match app.interval.as_secs_f64() {
+        s if s < 10.0 && s.fract() != 0.0 => with_unit(s, "seconds"),
+        s => duration(s),
+    };
     let text = format!(
-        "percpu top  {what}  {series} series  by {}  every {}s",
+        "percpu top  {what}  {series} series  by {}  every {}",
         app.choice.order.name(),
         clean(&every, look)
     );

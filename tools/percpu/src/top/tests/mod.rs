@@ -4,4 +4,5 @@
 mod files;
 mod screens;
 mod state;
+mod terminal;
 mod world;

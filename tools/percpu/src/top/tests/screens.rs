@@ -47,7 +47,7 @@ fn server(search: &str) -> World {
     for i in 0..40_u64 {
         let wave = [4, 6, 8, 9, 8, 6, 4, 3][i as usize % 8];
         for (n, code) in codes.iter().enumerate() {
-            code.add(100 * wave >> (3 * n));
+            code.add((100 * wave) >> (3 * n));
         }
         bytes.add(wave * 150_000);
         for k in 0..wave * 10 {
@@ -199,6 +199,33 @@ fn the_dead_are_marked_and_do_not_vanish() {
 }
 
 #[test]
+fn each_kind_of_value_has_its_words() {
+    let mut world = World::new();
+    let s = world.segment.clone();
+    s.latest(&Metric::new("a").unit("seconds"))
+        .unwrap()
+        .set(1.5)
+        .unwrap();
+    let extrema = s.extrema(&Metric::new("b").unit("bytes")).unwrap();
+    extrema.observe(3).unwrap();
+    extrema.observe(7).unwrap();
+    s.extrema(&Metric::new("c")).unwrap();
+    s.info(&Metric::new("d").label("version", "1")).unwrap();
+    s.fcounter(&Metric::new("e")).unwrap().add(0.25).unwrap();
+    world.look_after(1.0);
+    for text in [
+        "value 1.5 seconds, set ",
+        "least 3.00 B, greatest 7.00 B",
+        "no value: ",
+        "but its labels",
+        "value 0.25",
+    ] {
+        world.line(text);
+        world.press(KeyCode::Down);
+    }
+}
+
+#[test]
 fn cpus_are_of_the_interval() {
     let mut world = World::new();
     let hits = world.segment.counter(&Metric::new("hits")).unwrap();
@@ -238,4 +265,32 @@ fn help_is_on_the_screen() {
     assert!(!narrow.contains("Ctrl-Z"));
     world.keys("jjjjjjjjjjjjjjjjjjjjjjjjjj");
     assert!(world.screen(40, 20).contains("Ctrl-Z"));
+}
+
+#[test]
+fn a_name_has_the_details_of_its_series_together() {
+    let mut world = World::new();
+    let s = world.segment.clone();
+    let declare = |code| {
+        let metric = Metric::new("seconds").unit("seconds").label("code", code);
+        s.histogram(&metric, &HistogramOptions::new()).unwrap()
+    };
+    let (ok, bad) = (declare("200"), declare("500"));
+    world.look_after(0.0);
+    world.look_after(1.0);
+    (0..99).for_each(|_| ok.record(0.001));
+    bad.record(2.0);
+    world.look_after(1.0);
+    assert!(world.line("count").contains(" 100 "));
+    assert!(world.line("p90").contains("1.0"));
+    assert!(world.line("max").contains("2.00 s"));
+    assert!(world.line("code=\"200\"").contains(" 99 "), "by labels");
+
+    let hits = ["a", "b"].map(|l| s.counter(&Metric::new("hits").label("l", l)).unwrap());
+    world.look_after(1.0);
+    world.press(KeyCode::Home);
+    world.look_after(1.0);
+    hits.iter().for_each(|h| h.add(80));
+    world.look_after(1.0);
+    assert!(world.line("By CPU").contains("most on CPU 2 (88 %)"));
 }

@@ -113,7 +113,7 @@ fn a_replaced_file_goes_on_under_its_name_and_forgets_what_is_gone() {
     world.look_after(1.0);
     world.look_after(1.0);
     world.press(KeyCode::Down);
-    let before = world.app.track().unwrap().id;
+    let before = world.app.tracks()[0].id;
     std::fs::remove_file(&world.place.0).unwrap();
     world.segment = Segment::create(world.place.path()).unwrap();
     world.segment.counter(&Metric::new("hits")).unwrap().add(9);
@@ -122,7 +122,7 @@ fn a_replaced_file_goes_on_under_its_name_and_forgets_what_is_gone() {
     world.time += 1.0;
     world.update(Change::Replaced);
     assert_eq!(names(&world), ["also_new", "hits"]);
-    let track = world.app.track().unwrap();
+    let track = world.app.tracks()[0];
     assert_eq!((track.id, track.about.name.as_str()), (before, "hits"));
     assert!(world.app.rows[1].numbers.rate.is_nan());
     assert!(world.app.said.as_ref().unwrap().contains("was replaced"));
@@ -167,7 +167,8 @@ fn shop(world: &World) -> (Counter, Counter, Counter) {
 fn names_are_folded_and_opened() {
     let mut world = World::new();
     let (ok, bad, _) = shop(&world);
-    (ok.add(30), bad.add(3));
+    ok.add(30);
+    bad.add(3);
     world.look_after(1.0);
     assert_eq!(names(&world), ["accepts", "web_requests_total*"]);
     assert_eq!(world.app.rows[1].numbers.value, 33.0);
@@ -223,12 +224,10 @@ fn rows_are_sorted() {
     let (ok, bad, accepts) = shop(&world);
     let level = world.segment.gauge(&Metric::new("level")).unwrap();
     world.look_after(1.0);
-    (
-        ok.add(5),
-        bad.add(7),
-        accepts.add(20),
-        level.set(-90).unwrap(),
-    );
+    ok.add(5);
+    bad.add(7);
+    accepts.add(20);
+    level.set(-90).unwrap();
     world.look_after(1.0);
     let firsts = |world: &World| {
         let names = names(world);
@@ -257,7 +256,8 @@ fn the_cursor_stays_on_its_series() {
     let id = |world: &World| world.app.row().unwrap().id(&world.app.boards);
     let on = id(&world);
     for (add, to) in [(100, 0), (1, 1)] {
-        (ok.add(10), accepts.add(add));
+        ok.add(10);
+        accepts.add(add);
         world.look_after(1.0);
         let place = world
             .app
@@ -309,7 +309,7 @@ fn quantiles_are_of_the_interval() {
     (0..10).for_each(|_| seconds.record(1.0));
     world.look_after(1.0);
     let number = world.app.boards[0].number;
-    let track = world.app.track().unwrap();
+    let track = world.app.tracks()[0];
     let (latest, time) = track.latest(number).unwrap();
     assert_eq!((latest.count(), time), (10, 1.0));
     assert!((latest.quantile(0.5).unwrap() - 1.0).abs() < 0.1);
@@ -322,7 +322,7 @@ fn quantiles_are_of_the_interval() {
         world.look_after(15.0);
     }
     let number = world.app.boards[0].number;
-    let (recent, time) = world.app.track().unwrap().recent(number).unwrap();
+    let (recent, time) = world.app.tracks()[0].recent(number).unwrap();
     assert_eq!((recent.count(), time), (4, 60.0));
     assert!(world.line("p50").contains("500 ms"));
 }
@@ -343,7 +343,7 @@ fn the_last_minute_is_known_of_what_was_not_looked_at() {
     world.press(KeyCode::Down);
     world.look_after(1.0);
     let number = world.app.boards[0].number;
-    let (recent, time) = world.app.track().unwrap().recent(number).unwrap();
+    let (recent, time) = world.app.tracks()[0].recent(number).unwrap();
     assert!((50.0..=60.0).contains(&time), "{time}");
     assert_eq!(recent.count() as f64, time - 1.0);
 }

@@ -88,7 +88,7 @@ impl World {
     /// A picture of now, as if the segment was an hour old.
     pub fn picture(&mut self) -> Picture {
         let wanted = self.app.wanted();
-        let mut picture = self.source.read(&|a| Some(a.id) == wanted).unwrap();
+        let mut picture = self.source.read(&|a| wanted.contains(&a.id)).unwrap();
         picture.moment = self.now();
         picture.program = "server".into();
         let first = picture
@@ -99,8 +99,8 @@ impl World {
         picture.taken = first + Duration::from_secs(3600);
         for s in &mut picture.series {
             if let Some(details) = s.details.as_mut().filter(|d| !d.cpus.is_empty()) {
-                // On which CPU this runs is not known.
-                let sum: f64 = details.cpus.iter().sum();
+                // On which CPU this runs is not known, nor whether a sequence was aborted.
+                let sum = s.value.as_ref().map_or(0.0, crate::model::Value::number);
                 details.cpus = vec![0.0, sum / 8.0, sum * 7.0 / 8.0, 0.0];
             }
         }
