@@ -143,7 +143,10 @@ lint_rust()
 lint_clippy()
 {
 	cargo clippy --release --manifest-path bench/peers/Cargo.toml \
-		--target-dir "$build/peers" -- -D warnings && lint_crates
+		--target-dir "$build/peers" -- -D warnings &&
+		cargo clippy --release --manifest-path bench/rust/Cargo.toml \
+			--features percpu/vendored --target-dir "$build/rust-bench" -- -D warnings &&
+		lint_crates
 }
 
 lint_quickly()
@@ -179,6 +182,11 @@ lint()
 		step 'lint: clippy' lint_clippy
 	else
 		record SKIP 'lint: clippy' 'no clippy'
+	fi
+	if [ -x "$oldest_rust/usr/bin/rustc" ]; then
+		step 'lint: oldest Rust' lint_oldest_rust
+	else
+		record SKIP 'lint: oldest Rust' "no package of Rust $oldest_cargo"
 	fi
 	if new_cargo; then
 		step 'lint: bindings for Rust' rust_bindings

@@ -9,6 +9,8 @@ on_each_tier=(--lib --test model --test histograms --test objects --test familie
 	--test errors --test regions --test held --test threads)
 oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' $crates/Cargo.toml)
 
+oldest_rust=$build/oldest-rust
+
 new_cargo()
 {
 	have cargo &&
@@ -177,6 +179,16 @@ lint_rustfmt()
 	cargo fmt --check --manifest-path bench/peers/Cargo.toml &&
 		cargo fmt --check --manifest-path bench/rust/Cargo.toml &&
 		cargo fmt --all --check --manifest-path $crates/Cargo.toml
+}
+
+# The crates are built by the oldest Rust that they are for.
+lint_oldest_rust()
+{
+	local libraries
+	libraries=$(find "$oldest_rust" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)
+	LD_LIBRARY_PATH=$libraries RUSTC=$oldest_rust/usr/bin/rustc "$oldest_rust/usr/bin/cargo" check -q \
+		--locked --manifest-path $crates/Cargo.toml --target-dir "$oldest_rust/target" \
+		-p percpu -p percpu-metrics --all-targets --features percpu/vendored
 }
 
 lint_crates()

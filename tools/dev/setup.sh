@@ -183,6 +183,22 @@ unpack_promtool()
 	) || true
 }
 
+# The oldest Rust that the crates are for. Its packages exclude a newer one: so they are unpacked and
+# not installed.
+unpack_oldest_rust()
+{
+	local version
+	have apt-get || return 0
+	version=$(apt-cache madison rustc-web | grep -o " $oldest_cargo\.[^ ]*" | head -n 1) || return 0
+	echo "setup: Rust $oldest_cargo, of the packages rustc-web and cargo-web, into build/oldest-rust"
+	mkdir -p "$oldest_rust" && (
+		cd "$oldest_rust" && apt-get -qq download {rustc-web,cargo-web,libstd-rust-web-dev}="${version# }" \
+			"libstd-rust-web-$oldest_cargo" libllvm19 libpcre3 libhttp-parser2.9 &&
+			for package in *.deb; do dpkg-deb --fsys-tarfile "$package" | tar -x || exit; done
+		rm -f ./*.deb
+	) || true
+}
+
 has_module()
 {
 	python3 -c 'import sys, importlib.util as u; sys.exit(not u.find_spec(sys.argv[1]))' "$1"
@@ -208,6 +224,8 @@ setup_tools()
 	has_module viztracer || into_venv 'viztracer==1.1.1'
 	have promtool || unpack_promtool
 	have promtool || echo 'setup: not there, what needs it is skipped: prometheus'
+	# Its crates are built by it: lint.
+	[ -x "$oldest_rust/usr/bin/rustc" ] || unpack_oldest_rust
 }
 
 # setup NEED...: all of that.
