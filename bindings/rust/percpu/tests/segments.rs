@@ -215,3 +215,51 @@ fn a_segment_without_a_name() {
     let values: Vec<_> = picture.series().map(|s| s.number().unwrap()).collect();
     assert_eq!(values, [7.0]);
 }
+
+/// A value is missing if the time is over when it is to be read: some timeout is as long as that.
+#[test]
+fn one_missing_value_is_told() {
+    let file = TemporaryFile::new("missing");
+    let segment = Segment::create(file.path()).unwrap();
+    segment.counter(&Metric::new("a")).unwrap().add(3);
+    let mut reader = Reader::open(file.path()).unwrap();
+    for ns in (0..100_000_000).step_by(20) {
+        let timeout = Duration::from_nanos(1 + ns % 1_000_000);
+        reader.set_timeout(timeout).unwrap();
+        let Ok(picture) = reader.read() else {
+            continue; // the time was over before
+        };
+        let told = picture.why_missing().map(str::to_string);
+        let missing = picture.missing();
+        let value = picture.series().next().unwrap().value();
+        if missing == 0 {
+            assert!(matches!((told, value), (None, Ok(Value::Counter(3)))));
+            continue;
+        }
+        assert_eq!((missing, value.unwrap_err().errno()), (1, libc::EAGAIN));
+        let told = told.unwrap();
+        assert!(told.starts_with("a and 0 other series: no value"), "{told}");
+        return;
+    }
+    panic!("no picture without a value");
+}
+
+#[test]
+fn a_timeout_may_be_short_or_longer_than_a_number_tells() {
+    let file = TemporaryFile::new("timeout");
+    let segment = Segment::create(file.path()).unwrap();
+    segment.counter(&Metric::new("a")).unwrap().add(3);
+    let mut reader = Reader::open(file.path()).unwrap();
+    let one = Duration::from_nanos(1);
+    reader.set_timeout(one).unwrap();
+    assert!(matches!(reader.read(), Err(Error::Busy(_))));
+    // Of 2^64 + 1 ns the last 64 bits are 1 ns.
+    for timeout in [
+        Duration::MAX,
+        Duration::from_nanos(u64::MAX) + 2 * one,
+        Duration::ZERO,
+    ] {
+        reader.set_timeout(timeout).unwrap();
+        assert_eq!(reader.read().unwrap().missing(), 0);
+    }
+}
