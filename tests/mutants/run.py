@@ -11,6 +11,7 @@ it changes first. In front of the diff there is what it does, and then
     Seen by: TEST, TEST...     programs below tests/, and scripts, which print TAP
     Seen by (MACHINE): TEST... in a build for another one: i686, aarch64
     Seen by (tsan): TEST...    with ThreadSanitizer: orders that this machine keeps anyhow
+    Seen by (crates): TEST...  tests of the Rust crates: crates.py says how they are named
     Quick: yes                 in a few seconds: every run of the tests has it
 
 There is one build. A bug is patched into its copy of the code, what changed is
@@ -28,6 +29,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+
+import crates
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATCHES = {path.stem: path for path in HERE.glob("*/*/*.patch")}
@@ -248,6 +253,15 @@ def judge_nothing(build, tests):
     return "PASS", f"{len(tests)} programs"
 
 
+def judge_crates(directory, bugs, names, record):
+    """Record what the tests of the crates see."""
+    crates.copy_code(directory)
+    tests = sorted({test for name in names for test in bugs[name]})
+    record("nothing", *crates.judge(directory, None, tests))
+    for bug in names:
+        record(bug, *crates.judge(directory, PATCHES[bug], bugs[bug]))
+
+
 def main():
     """Print a line per bug; fail if one survives."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -262,25 +276,28 @@ def main():
         help="i686 or aarch64; where cmocka is: ./dev",
     )
     parser.add_argument("--tsan", action="store_true", help="those that ThreadSanitizer sees")
+    parser.add_argument("--crates", action="store_true", help="those in the Rust crates")
     args = parser.parse_args()
     cross = ("tsan", None) if args.tsan else args.cross
     build = Build(args.directory.resolve() / "build", *cross)
-    wrong = configure(build)
-    if wrong:
-        sys.exit(wrong)
-    bugs, quick = read_bugs(build.machine)
+    bugs, quick = read_bugs("crates" if args.crates else build.machine)
     names = args.bug or (quick if args.quick else list(bugs))
     if unknown := [name for name in names if name not in bugs]:
         parser.error(f"no such bug for this machine: {', '.join(unknown)}")
-    if wrong := find_tests_of_none(build, bugs, names):
-        sys.exit("\n".join(wrong))
-    programs = {test for name in names for test in bugs[name] if not is_script(test)}
     results = []
 
     def record(bug, result, why):
         results.append(result)
         print(result, f"mutant: {bug}", why, sep="\t", flush=True)
 
+    if args.crates:
+        judge_crates(args.directory.resolve(), bugs, names, record)
+        return "FAIL" in results
+    if wrong := configure(build):
+        sys.exit(wrong)
+    if wrong := find_tests_of_none(build, bugs, names):
+        sys.exit("\n".join(wrong))
+    programs = {test for name in names for test in bugs[name] if not is_script(test)}
     if not args.quick:  # then the other configurations have run them
         record("nothing", *judge_nothing(build, sorted(programs)))
     for bug in names:

@@ -38,11 +38,28 @@ test_mutants_tsan()
 		record FAIL "$title" 'one survived, or the run broke'
 }
 
+# Bugs in the Rust crates, whose names begin with rust-: all, or these.
+test_mutants_crates()
+{
+	say 'mutants, Rust'
+	if ! new_cargo; then
+		record SKIP 'mutants, Rust' "no cargo $oldest_cargo"
+		return
+	fi
+	python3 tests/mutants/run.py "$build/mutants-rust" --crates "$@" | tee -a "$results" ||
+		record FAIL 'mutants, Rust' 'one survived, or the run broke'
+}
+
 # test_all_mutants [NAME...]: those of other builds need ./dev test --mutants without a name.
 test_all_mutants()
 {
+	local name rust=() others=()
 	begin_tests
-	test_mutants "$@"
+	for name in "$@"; do
+		if [[ $name == rust-* ]]; then rust+=("$name"); else others+=("$name"); fi
+	done
+	[ $# != 0 ] && [ ${#others[@]} = 0 ] || test_mutants "${others[@]}"
+	[ $# != 0 ] && [ ${#rust[@]} = 0 ] || test_mutants_crates "${rust[@]}"
 	[ $# = 0 ] || { summary; return; }
 	test_mutants_tsan
 	test_mutants_cross i686 i386 "${for_i686[@]}"

@@ -88,6 +88,8 @@ fn families() {
     let gauges = segment
         .owned_gauge_family(&Metric::new("in_flight"), &["queue"], 10, Rule::Max)
         .unwrap();
+    let summed = segment.owned_gauge_family(&Metric::new("in_flight"), &["queue"], 10, Rule::Sum);
+    assert!(matches!(summed, Err(Error::Exists(_))));
     gauges.get(&["a"]).unwrap().set(3).unwrap();
     assert_eq!(
         gauges.get(&["a"]).unwrap().fetch(Owners::Living).unwrap(),

@@ -187,9 +187,9 @@ fn what_cannot_be_is_an_error() {
     assert!(matches!(nowhere, Error::NotFound(_)));
     assert!(nowhere.to_string().starts_with(&format!("{path}: ")));
     assert!(matches!(Region::create("a\0b"), Err(Error::Invalid(_))));
-    let region = RegionOptions::new().create_new().mode(0o600);
+    let region = RegionOptions::new().create_new().mode(0o700);
     let region = region.open(path).unwrap();
-    assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o700);
     let new = RegionOptions::new().create_new().open(path);
     assert!(matches!(new, Err(Error::Exists(_))));
 

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Bugs in the crates of bindings/rust, which a test of a crate must see.
+
+A test is named CRATE TARGET NAME: a test of the crate's library if TARGET is "lib", or of
+tests/TARGET.rs. There is one copy of the code. A bug is patched into it, what changed is compiled,
+and the patch is taken back.
+"""
+
+import contextlib
+import pathlib
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECONDS = 120
+TRIES = 6  # what depends on how threads run may hide a bug at times
+
+
+def copy_code(directory):
+    """Copy what the crates are built of. Links stay links: they lead into the copy."""
+    code = directory / "code"
+    shutil.rmtree(code, ignore_errors=True)
+    (code / "bindings").mkdir(parents=True)
+    parts = [ROOT / part for part in ("include", "src", "LICENSE")]
+    subprocess.run(["cp", "-a", *parts, code], check=True)
+    subprocess.run(["cp", "-a", ROOT / "bindings/rust", code / "bindings"], check=True)
+
+
+def cargo(directory, test, *arguments):
+    """Return the command that builds a test, and runs it unless the arguments say otherwise."""
+    crate, target, name = test.split()
+    command = ["cargo", "test", "-q", "--locked", "--release", "-p", crate]
+    command += ["--features", "vendored", "--target-dir", directory / "target"]
+    command += ["--manifest-path", directory / "code/bindings/rust/Cargo.toml"]
+    command += ["--lib"] if target == "lib" else ["--test", target]
+    return command + (list(arguments) or ["--", "--exact", name])
+
+
+def run(command, seconds=None):
+    """Return (status, output) of a command; None for the status if it took too long."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=seconds
+        )
+        return done.returncode, done.stdout + done.stderr
+    return None, ""
+
+
+def judge_test(directory, test, tries):
+    """Return whether the test fails, and a word that says how it ended otherwise."""
+    status, output = run(cargo(directory, test, "--no-run"))
+    if status != 0:
+        return None, "not built:\n" + output[-2000:]
+    for _ in range(tries):
+        status, output = run(cargo(directory, test), SECONDS)
+        if status != 0 or "test result: ok. 1 passed" not in output:
+            break
+    else:
+        return False, ""
+    if "test result: FAILED. 0 passed; 1 failed" in output:
+        return True, ""
+    return None, "it crashed, hung, or there is no such test:\n" + output[-2000:]
+
+
+def judge(directory, patch, tests):
+    """Return (PASS or FAIL, why) of the tests, with the bug of a patch; None: without any."""
+    command = ["patch", "-s", "-p1", "-d", directory / "code", "-i", patch]
+    if patch is not None:
+        status, output = run([*command, "--dry-run"])
+        if status != 0:
+            return "FAIL", f"{patch.name} does not apply: the bug must follow the code\n{output}"
+        run(command)
+    try:
+        for test in tests:
+            seen, how = judge_test(directory, test, TRIES if patch is not None else 1)
+            if seen is None:
+                return "FAIL", f"{test}: {how}"
+            if seen != (patch is not None):
+                return "FAIL", f"fails without a bug: {test}" if seen else f"survived {test}"
+    finally:
+        if patch is not None:
+            run([*command, "-R"])
+    return "PASS", ("seen by " + ", ".join(tests)) if patch is not None else f"{len(tests)} tests"
