@@ -56,9 +56,9 @@ static int complain_of_range(const char *name, const struct percpu_histogram_opt
 	const uint32_t buckets = o->buckets_per_octave;
 
 	if (buckets > 32 || (buckets & (buckets - 1)) != 0)
-		return percpu_reason_set(why, e,
-					 "%s: .buckets_per_octave is %u: it is 1, 2, 4, 8, 16 or 32",
-					 name, buckets);
+		return percpu_reason_set(
+			why, e, "%s: .buckets_per_octave is %u: it is 1, 2, 4, 8, 16 or 32", name,
+			buckets);
 	return percpu_reason_set(why, e,
 				 "%s: .min is %s, and .max is %s: a range rises, from 2^-1000 or "
 				 "more to 2^960 or less, and ends below 2^53 ticks",
