@@ -47,7 +47,7 @@ static const struct {
 	{ -EOWNERDEAD, "died with the lock" },
 	{ -EPERM, "another user" },
 	{ -EPROTO, "another version" },
-	{ -ERANGE, "fewer CPUs" },
+	{ -ERANGE, "exceed its limit; or the file has lanes for fewer CPUs" },
 	{ -EROFS, "opened to read" },
 	{ -ESTALE, "another file" },
 	{ -ETIMEDOUT, "time is over" },
