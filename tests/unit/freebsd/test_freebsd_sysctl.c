@@ -235,7 +235,7 @@ static void the_second_of_a_name_is_refused(void **state)
 
 static void long_names_are_refused(void **state)
 {
-	char name[252];
+	char name[252] = "";
 	counter_u64_t c = NULL;
 	struct sysctl_oid oid = counter_oid(&sysctl___dev, name, &c);
 
