@@ -68,10 +68,10 @@ declare -A suites=(
 	# test_configurations has them.
 	[asan]='--suite unit --suite inject --no-suite repeats --no-suite sequences
 		--timeout-multiplier 4'
-	# With that sanitizer there are no sequences; and who reads a file, or meets an error of
-	# a system call, has one thread.
+	# With that sanitizer there are no sequences; and tests that read a file, meet an error of
+	# a system call, or compute have one thread.
 	[tsan]='--suite unit --suite stress --suite everywhere --no-suite repeats --no-suite files
-		--no-suite errors --timeout-multiplier 4'
+		--no-suite errors --no-suite arithmetic --timeout-multiplier 4'
 	# Nor has qemu-user rseq; but unit/aborts stops sequences and aborts them, there, too.
 	# Stress is for whole systems. What is in files, and which call fails, is the same there.
 	[aarch64]='--suite unit --suite whole --suite everywhere --suite stepping
@@ -96,8 +96,8 @@ fast_paths='approx_rest array compact counter counter_static critical extrema fc
 # of what depends on it.
 declare -A selections=(
 	# The code that another compiler makes of headers and sequences: each instruction of each
-	# sequence, order among inlined code, the library in one unit, and all fast paths.
-	[clang]="inline_order one_unit seq stepping steps $fast_paths"
+	# sequence, order among inlined code, and all fast paths.
+	[clang]="inline_order seq stepping steps $fast_paths"
 	# How a thread finds its area: how it gets a record, without keys, too, when it registers, what
 	# is left of it in children and at its end, and what counts by it.
 	[late]="fork_handlers record_far_key selftest seq status steps thread thread_local_late
@@ -115,9 +115,9 @@ declare -A selections=(
 	[tier-shared]="atomic_lanes bias_lane error fence fork_handlers gauge histogram lock lwbuf_threads
 		objcache_threads options outputs pair rate ref_modes ring_shared rwlock section_steps
 		sum twin_calls twins visit wbuf $fast_paths"
-	# Sequences in other instructions, which "aborts" stops one by one; two words that change
-	# together, and other atomics of this machine; and all fast paths.
-	[aarch64]="aborts inline_order one_unit pair rate readers seq vfork $fast_paths"
+	# Sequences in other instructions, which "aborts" stops one by one; order among inlined code;
+	# children of vfork(), which it wraps in assembly; and all fast paths.
+	[aarch64]="aborts inline_order seq vfork $fast_paths"
 	# Words of 32 bits, with times and offsets of 64: files, which processes of both widths share,
 	# damaged ones, and what counts in one word or two.
 	[i686]='array compact counter extrema fcounter local mixed region region_hostile
