@@ -225,6 +225,7 @@ compute_crosses()
 compute_configurations()
 {
 	set +m
+	behind tools setup_tools &
 	gently=(nice -n 10)
 	behind gcc compile_all gcc
 	behind clang compile_needed clang fuzz_region fuzz_reader
@@ -303,6 +304,7 @@ test_configurations()
 	suites[asan]='--suite cli --timeout-multiplier 4'
 	compute_beside compute_configurations
 	built gcc && test_lower_tiers
+	await tools || true
 	test_built asan || true
 	test_other_builds
 	say 'fuzz for 20 s'
