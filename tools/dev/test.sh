@@ -196,7 +196,8 @@ await()
 	return "$status"
 }
 
-# What the default suite needs: first what tests wait for, and last what nothing waits for.
+# What the default suite needs. Builds of Rust leave a core idle at times, so they come while tests
+# of gcc's build run; at the end come builds that use all cores.
 compute()
 {
 	set +m
@@ -204,12 +205,12 @@ compute()
 	gently=(nice -n 10)
 	behind gcc compile_needed gcc examples/
 	behind mutants test_mutants --quick & # one after the other, and waits, too
+	behind rust test_rust
 	behind asan sanitizer asan address,undefined
 	behind tsan sanitizer tsan thread -Dexamples=disabled
 	behind clang compile_needed clang
 	behind late configure_late
 	compute_crosses
-	behind rust test_rust
 	behind clang-tidy lint_tidy /tests/ --soon # ./dev lint does it all
 	wait
 }
