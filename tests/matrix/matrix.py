@@ -5,7 +5,7 @@
 Each row runs the subject in an environment of its own and checks the tier that it prints; the
 subject checks the counts. Speaks TAP. Rows that are not permitted here are skipped. SOURCE is the
 root of the tree: some rows compile the subject and the library again. For aarch64 under qemu there
-are the unit tests, in ./dev test; for a CPU that goes offline, tests/stress/test_hotplug.c.
+are unit tests, in ./dev test; for a CPU that goes offline, tests/stress/test_hotplug.c.
 """
 
 import contextlib
