@@ -240,6 +240,30 @@ static uint64_t look(struct percpu_reader *r)
 	return digest;
 }
 
+/* Facts, which have no value that is not bounded. */
+static void look_at_facts(struct percpu_reader *r)
+{
+	struct percpu_reader_facts f = { .file_bytes = 0 };
+	int e = percpu_reader_facts(r, &f);
+
+	must(e == 0 || e == -EBADMSG || e == -EPROTO, "an error of facts");
+	must(e == 0 || *percpu_error() != '\0', "no word about an error");
+	if (e != 0)
+		return;
+	must(f.chunks >= 1 && f.chunks <= f.chunks_most && f.chunks_most <= PERCPU_MAX_FILE_CHUNKS,
+	     "so many chunks");
+	must(f.cells_used + f.cells_free == (uint64_t)f.chunks * PERCPU_LANE_SIZE, "so many cells");
+	must(f.records_bytes <= f.records_most, "so many bytes of records");
+	must(f.records_pending <= f.records_in_use &&
+		     (uint64_t)f.records_in_use + f.records_removed <=
+			     f.records_bytes / sizeof(struct percpu_segment_record),
+	     "so many records");
+	must(f.counting <= PERCPU_FACT_UNKNOWN && f.lock <= PERCPU_LOCK_DIED &&
+		     f.lock_holder <= FUTEX_TID_MASK && f.reset_unfinished <= 1,
+	     "a state");
+	must(f.owners_alive + f.owners_dead <= PERCPU_OWNERS_MAX, "so many owners");
+}
+
 /* Pictures. */
 
 static void fits(const struct percpu_reader *r, bool damaged)
@@ -261,6 +285,7 @@ static void read_damaged(struct percpu_reader *r)
 	     "an error of a picture");
 	must((e == 0) == (percpu_reader_count(r) != 0) || e == 0, "a picture after an error");
 	must(e == 0 || *percpu_error() != '\0', "no word about an error");
+	look_at_facts(r);
 	if (e != 0)
 		return;
 	told++;
