@@ -22,7 +22,7 @@
 #include "../root_file.h"
 #include "../segments.h"
 
-#include "segment/segment.h"
+#include "segment/reader.h"
 
 /* Shared by the test and its children. */
 static struct {
@@ -148,12 +148,15 @@ static int stay(void *arg)
 	return 0;
 }
 
-static void children_keep_the_file(void **state)
+/* The segment was opened by its path, or by a descriptor. */
+static void child_keeps_the_file(int fd)
 {
 	pid_t pid;
 
-	(void)state;
-	inherited = open_segment();
+	if (fd < 0)
+		inherited = open_segment();
+	else
+		assert_int_equal(percpu_segment_open_fd(fd, 0, NULL, &inherited), 0);
 	memset(shared, 0, sizeof(*shared));
 	pid = test_fork(stay, NULL);
 	percpu_segment_close(inherited);
@@ -162,6 +165,24 @@ static void children_keep_the_file(void **state)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(test_wait(pid, 60), SIGKILL);
 	assert_removable();
+}
+
+static void children_keep_the_file(void **state)
+{
+	(void)state;
+	child_keeps_the_file(-1);
+}
+
+static void children_keep_the_file_of_a_descriptor(void **state)
+{
+	int fd;
+
+	(void)state;
+	percpu_segment_close(open_segment());
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	child_keeps_the_file(fd);
+	close(fd);
 }
 
 static int close_and_stay(void *arg)
@@ -363,7 +384,7 @@ static int try_in_directory(void *arg)
 
 static void other_users_files_stay(void **state)
 {
-	struct percpu_segment *s;
+	struct percpu_reader *r = NULL;
 	char directory[256];
 
 	(void)state;
@@ -376,9 +397,9 @@ static void other_users_files_stay(void **state)
 	assert_int_equal(chown(path, 4321, 4321), 0);
 	test_in_child(try_in_directory, NULL);
 	assert_true(is_there());
-	assert_int_equal(percpu_segment_open(path, PERCPU_SEGMENT_FOREIGN, NULL, &s), 0);
-	assert_int_equal(s->control->removal, 0); /* the failed removal has taken that back */
-	percpu_segment_close(s);
+	assert_int_equal(percpu_reader_open(path, &r), 0);
+	assert_int_equal(r->s->control->removal, 0); /* the failed removal has taken that back */
+	percpu_reader_close(r);
 	assert_int_equal(percpu_segment_remove(path, 0), -EPERM);
 	assert_non_null(strstr(percpu_error(), "PERCPU_SEGMENT_FOREIGN removes it nevertheless"));
 	assert_true(is_there());
@@ -493,6 +514,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(own_segments_keep_the_file),
 		cmocka_unit_test(watched_segments_keep_the_file),
 		cmocka_unit_test(children_keep_the_file),
+		cmocka_unit_test(children_keep_the_file_of_a_descriptor),
 		cmocka_unit_test(closing_children_do_not),
 		cmocka_unit_test(exec_gives_it_up),
 		cmocka_unit_test(descriptors_keep_nothing_afterwards),
