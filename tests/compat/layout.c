@@ -434,6 +434,28 @@ AT(percpu_reader_info, pending, 32, 32, 32);
 AT(percpu_reader_info, missing, 36, 36, 36);
 AT(percpu_reader_info, program, 40, 40, 40);
 
+SIZE(percpu_reader_facts, 104, 104, 104);
+AT(percpu_reader_facts, file_bytes, 0, 0, 0);
+AT(percpu_reader_facts, disk_bytes, 8, 8, 8);
+AT(percpu_reader_facts, cells_used, 16, 16, 16);
+AT(percpu_reader_facts, cells_free, 24, 24, 24);
+AT(percpu_reader_facts, records_bytes, 32, 32, 32);
+AT(percpu_reader_facts, records_most, 40, 40, 40);
+AT(percpu_reader_facts, format, 48, 48, 48);
+AT(percpu_reader_facts, format_minor, 52, 52, 52);
+AT(percpu_reader_facts, version, 56, 56, 56);
+AT(percpu_reader_facts, chunks, 60, 60, 60);
+AT(percpu_reader_facts, chunks_most, 64, 64, 64);
+AT(percpu_reader_facts, records_in_use, 68, 68, 68);
+AT(percpu_reader_facts, records_removed, 72, 72, 72);
+AT(percpu_reader_facts, records_pending, 76, 76, 76);
+AT(percpu_reader_facts, counting, 80, 80, 80);
+AT(percpu_reader_facts, lock, 84, 84, 84);
+AT(percpu_reader_facts, lock_holder, 88, 88, 88);
+AT(percpu_reader_facts, reset_unfinished, 92, 92, 92);
+AT(percpu_reader_facts, owners_alive, 96, 96, 96);
+AT(percpu_reader_facts, owners_dead, 100, 100, 100);
+
 SIZE(percpu_reader_series, 104, 80, 76);
 AT(percpu_reader_series, name, 0, 0, 0);
 AT(percpu_reader_series, help, 8, 4, 4);

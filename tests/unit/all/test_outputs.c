@@ -247,6 +247,7 @@ CALL(gauge_each_many, percpu_owned_gauge_each(gauge, PERCPU_OWNED_ALL,
 CALL(fgauge_each, percpu_owned_fgauge_each(fgauge, PERCPU_OWNED_LIVING,
 					   AT(struct percpu_owned_value, 1), 3, AT(size_t, 0)))
 CALL(reader_cpus, percpu_reader_cpus(reader, 0, AT(double, 0), cpus))
+CALL(reader_facts, percpu_reader_facts(reader, AT(struct percpu_reader_facts, 0)))
 CALL(memory_size, percpu_region_memory_size(NULL, AT(size_t, 0)))
 
 static int histogram_read(char *o, bool zero)
@@ -355,6 +356,7 @@ static const struct call {
 	ROW(gauge_each_many),
 	ROW(fgauge_each),
 	ROW(reader_cpus),
+	ROW(reader_facts),
 	ROW(memory_size),
 	ROW(histogram_fetch),
 	ROW(histogram_fetch_zero),
@@ -415,8 +417,8 @@ static bool only_reads(const struct call *c)
 	       c->make == extrema_reset || c->make == doubles_fetch || c->make == latest_fetch ||
 	       c->make == gauge_fetch || c->make == fgauge_fetch || c->make == gauge_each ||
 	       c->make == gauge_each_many || c->make == fgauge_each || c->make == reader_cpus ||
-	       c->make == histogram_fetch || c->make == histogram_fetch_zero ||
-	       c->make == read_ring;
+	       c->make == reader_facts || c->make == histogram_fetch ||
+	       c->make == histogram_fetch_zero || c->make == read_ring;
 }
 
 /* Make the call. Asserts that its outputs are unchanged if it fails. */
