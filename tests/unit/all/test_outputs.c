@@ -417,8 +417,8 @@ static bool only_reads(const struct call *c)
 	       c->make == extrema_reset || c->make == doubles_fetch || c->make == latest_fetch ||
 	       c->make == gauge_fetch || c->make == fgauge_fetch || c->make == gauge_each ||
 	       c->make == gauge_each_many || c->make == fgauge_each || c->make == reader_cpus ||
-	       c->make == reader_facts || c->make == histogram_fetch ||
-	       c->make == histogram_fetch_zero || c->make == read_ring;
+	       c->make == histogram_fetch || c->make == histogram_fetch_zero ||
+	       c->make == read_ring;
 }
 
 /* Make the call. Asserts that its outputs are unchanged if it fails. */

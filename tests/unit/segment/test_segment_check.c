@@ -757,7 +757,8 @@ static void long_sentences_are_cut(void **state)
 /* The program faults after a segment could not be opened. */
 static int fault_after_failure(void *arg)
 {
-	struct flock l = { .l_type = F_WRLCK, .l_start = (off_t)1 << 62 }; /* bytes of all locks */
+	/* The bytes of all locks but those that tell which processes are there. */
+	struct flock l = { .l_type = F_WRLCK, .l_start = (off_t)1 << 62, .l_len = (off_t)1 << 61 };
 	struct percpu_segment *s = NULL;
 	int fd;
 
