@@ -46,7 +46,7 @@ test_mutants_crates()
 		record SKIP 'mutants, Rust' "no cargo $oldest_cargo"
 		return
 	fi
-	python3 tests/mutants/run.py "$build/mutants-rust" --crates "$@" | tee -a "$results" ||
+	python3 tests/mutants/run.py "$build/mutants-rust" "$@" --crates | tee -a "$results" ||
 		record FAIL 'mutants, Rust' 'one survived, or the run broke'
 }
 

@@ -261,6 +261,33 @@ mod tests {
         }
     }
 
+    /// A thread is in the middle of adding the last name: it has a slot, which is still empty.
+    #[test]
+    fn a_name_that_is_being_added_is_waited_for() {
+        let names = Names::with_room(1);
+        let slot = &names.slots[hash("a") & (names.slots.len() - 1)];
+        let begun = AtomicBool::new(false);
+        let mut found = false;
+        thread::scope(|s| {
+            let mut other = None;
+            names.turn.take(|| {
+                names.used.store(1, Ordering::Relaxed);
+                other = Some(s.spawn(|| {
+                    begun.store(true, Ordering::Relaxed);
+                    names.find("a").is_some()
+                }));
+                while !begun.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
+                // If it did not wait, it would be refused by now.
+                thread::sleep(std::time::Duration::from_millis(20));
+                let _ = slot.set(Box::new(Entry::new("a", Preset::default())));
+            });
+            found = other.unwrap().join().unwrap();
+        });
+        assert!(found);
+    }
+
     #[test]
     fn all_room_is_used_and_no_more() {
         for _ in 0..1000 {
