@@ -17,13 +17,14 @@ TRIES = 6  # what depends on how threads run may hide a bug at times
 
 
 def copy_code(directory):
-    """Copy what the crates are built of. Links stay links: they lead into the copy."""
+    """Copy what the crates are built of, and the tool, which is in their workspace. Links stay links:
+    they lead into the copy.
+    """
     code = directory / "code"
     shutil.rmtree(code, ignore_errors=True)
-    (code / "bindings").mkdir(parents=True)
-    parts = [ROOT / part for part in ("include", "src", "LICENSE")]
-    subprocess.run(["cp", "-a", *parts, code], check=True)
-    subprocess.run(["cp", "-a", ROOT / "bindings/rust", code / "bindings"], check=True)
+    for part in ("include", "src", "LICENSE", "bindings/rust", "tools/percpu"):
+        (code / part).parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-a", ROOT / part, code / part], check=True)
 
 
 def cargo(directory, test, *arguments):
