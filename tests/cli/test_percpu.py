@@ -134,10 +134,10 @@ def compare_with_text(segment, counts):
     """Columns and text for Prometheus have the same numbers."""
     text = percpu("show", segment, "--text")
     for name in (BYTES, RESTARTS, f"{TIMES}_count"):
-        n = int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
+        n = int(re.search(rf"^{name} (\d+)$", text, re.MULTILINE).group(1))
         assert n == counts[name.removesuffix("_count")], f"{name}: {n}"
     columns = percpu("show", segment, REQUESTS)
-    for code, n in re.findall(r'^\S+\{code="(...)"\} +(\d+)', columns, re.M):
+    for code, n in re.findall(r'^\S+\{code="(...)"\} +(\d+)', columns, re.MULTILINE):
         assert int(n) == counts[REQUESTS + code], columns
 
 
