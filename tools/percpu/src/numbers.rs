@@ -16,7 +16,7 @@ pub fn short(x: f64) -> String {
     if size == 0.0 || (size < 1000.0 && size == size.trunc()) {
         return format!("{x:.0}");
     }
-    if size < 1.0 {
+    if size < 0.9995 {
         return scaled(x, &PARTS, |v| v * 1000.0, |v| v < 1.0);
     }
     scaled(x, &THOUSANDS, |v| v / 1000.0, |v| v >= 999.5)
@@ -114,6 +114,8 @@ mod tests {
             (12_345_678.0, "12.3M"),
             (-4e9, "-4.00G"),
             (0.025, "25.0m"),
+            (0.9996, "1.00"),
+            (-0.9994, "-999m"),
             (f64::INFINITY, "inf"),
         ] {
             assert_eq!(short(x), text);

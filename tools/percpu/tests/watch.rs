@@ -12,18 +12,20 @@ use common::{every_kind, percpu, prints, python, series, Named, HOSTILE};
 use percpu::{Counter, Histogram, HistogramOptions, Metric, Segment, SegmentOptions};
 use serde_json::{json, Value};
 
-/// A watch whose looks are read as they come.
-struct Watch(Child, BufReader<ChildStdout>);
+/// A watch whose looks are read as they come, and how many were.
+struct Watch(Child, BufReader<ChildStdout>, u32);
 
 impl Watch {
     fn start(arguments: &[&str]) -> Self {
         let all = [&["watch", "-n", "0.02"], arguments].concat();
         let mut child = percpu(&all).stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Self(child, out)
+        Self(child, out, 0)
     }
 
     fn line(&mut self) -> String {
+        self.2 += 1;
+        assert!(self.2 < 3000, "what is awaited does not come");
         let mut line = String::new();
         assert!(self.1.read_line(&mut line).unwrap() > 0, "it has ended");
         line

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::args::Watch;
 use crate::failure::{Exit, Failure};
@@ -29,7 +29,7 @@ pub fn run(args: &Watch) -> Result<Exit, Failure> {
     let mut live = Live::open(find::one(&args.segment)?)?;
     let mut printer = Printer::new(args);
     let mut seen = Seen::default();
-    let begin = Instant::now();
+    let (begin, mut next) = (Instant::now(), Duration::ZERO);
     for looks in 1.. {
         let look = match live.read(&|_| false) {
             Ok((picture, change)) => seen.look(picture, change, &select),
@@ -40,16 +40,9 @@ pub fn run(args: &Watch) -> Result<Exit, Failure> {
         if args.count.is_some_and(|n| looks >= n) {
             break;
         }
-        // By the clock, whatever looks take; a look that was missed is left out.
-        let next = args.interval.mul_f64(looks as f64);
-        let late = begin.elapsed().as_secs_f64() % args.interval.as_secs_f64();
-        let rest = match next.checked_sub(begin.elapsed()) {
-            Some(rest) => rest,
-            None => args
-                .interval
-                .mul_f64(1.0 - late / args.interval.as_secs_f64()),
-        };
-        std::thread::sleep(rest);
+        // By the clock, whatever looks take; those that come late move all that follow.
+        next = (next + args.interval).max(begin.elapsed());
+        std::thread::sleep(next.saturating_sub(begin.elapsed()));
     }
     Ok(Exit::Done)
 }
