@@ -97,16 +97,24 @@ fn gone_reset_and_anew() {
     let family = family.unwrap();
     family.add(&["gone"], 1).unwrap();
     family.add(&["stays"], 5).unwrap();
+    family.add(&["again"], 5).unwrap();
     let n = segment.counter(&Metric::new("n_total")).unwrap();
     n.add(9);
     let before = snapshot("events-a", &name);
     n.zero();
     n.add(2);
     family.remove(&["gone"]).unwrap();
+    family.remove(&["again"]).unwrap();
+    family.add(&["again"], 50).unwrap();
     let after = snapshot("events-b", &name);
     let d = json(&["diff", before.text(), after.text(), "--json"]);
     assert_eq!(d["reset"], json!(false));
-    assert_eq!(d["series"].as_array().unwrap().len(), 2, "{d}");
+    assert_eq!(d["series"].as_array().unwrap().len(), 3, "{d}");
+    let again = series(&d, "f_total", "again");
+    assert_eq!(
+        (&again["event"], &again["value"]),
+        (&json!("reset"), &json!(50))
+    );
     let n = series(&d, "n_total", "");
     assert_eq!(
         (&n["event"], &n["value"], &n["delta"]),

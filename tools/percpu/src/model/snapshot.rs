@@ -332,3 +332,71 @@ pub mod labels {
         from.deserialize_map(Pairs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value of a series that has these fields, or `None`.
+    fn value(fields: &str) -> Option<String> {
+        let json = format!(
+            r#"{{"format": 1, "segment": "s", "program": "p", "generation": 1, "since": 1.5,
+                "taken": 2.5, "cpus": 1, "pending": 0, "owners": [], "families": [],
+                "series": [{{"name": "n", {fields}}}]}}"#
+        );
+        let snapshot = Snapshot::parse(&json).ok()?;
+        Some(format!("{:?}", snapshot.series[0].value()?))
+    }
+
+    #[test]
+    fn values_are_those_of_the_text() {
+        for (fields, debug) in [
+            (
+                r#""kind": "counter", "value": 18446744073709551615"#,
+                "Count(18446744073709551615)",
+            ),
+            (r#""kind": "counter", "value": 5.0"#, "Amount(5.0)"),
+            (r#""kind": "gauge", "value": 7"#, "Level(7)"),
+            (
+                r#""kind": "gauge", "value": -9223372036854775808"#,
+                "Level(-9223372036854775808)",
+            ),
+            (r#""kind": "gauge", "value": 0.1"#, "Measure(0.1)"),
+            (r#""kind": "gauge", "value": "-Inf""#, "Measure(-inf)"),
+            (
+                r#""kind": "extrema", "min": -1.5, "max": "+Inf""#,
+                "Extrema { min: -1.5, max: inf }",
+            ),
+            (r#""kind": "info""#, "Info"),
+        ] {
+            assert_eq!(value(fields), Some(format!("Ok({debug})")), "{fields}");
+        }
+        assert_eq!(
+            value(r#""kind": "gauge", "missing": "why""#),
+            Some("Err(\"why\")".into())
+        );
+        let latest = value(r#""kind": "gauge", "value": 2, "set": 3.5"#).unwrap();
+        assert!(
+            latest.starts_with("Ok(Latest(2.0, SystemTime { tv_sec: 3, tv_nsec: 500"),
+            "{latest}"
+        );
+    }
+
+    #[test]
+    fn other_values_are_refused() {
+        for fields in [
+            r#""kind": "counter", "value": -1"#,
+            r#""kind": "counter""#,
+            r#""kind": "gauge", "value": 9223372036854775808"#,
+            r#""kind": "gauge", "value": 1, "set": -1.0"#,
+            r#""kind": "gauge", "value": 1, "set": 1e300"#,
+            r#""kind": "extrema", "min": 1"#,
+            r#""kind": "histogram", "value": 1"#,
+            r#""kind": "histogram""#,
+            r#""kind": "other", "value": 1"#,
+            r#""kind": "info", "value": 1"#,
+        ] {
+            assert_eq!(value(fields), None, "{fields}");
+        }
+    }
+}
