@@ -137,6 +137,7 @@ fn json_has_all_values_exactly() {
     assert_eq!(series(&all, "last", "never")["kind"], json!("gauge"));
     assert_eq!(series(&all, "no_size_bytes", "")["kind"], json!("extrema"));
     assert_eq!(series(&all, "size_bytes", "")["max"], json!(2.5));
+    assert_eq!(series(&all, "build_info", "1.0")["kind"], json!("info"));
     let beyond = &series(&all, "wait_seconds", "beyond")["histogram"];
     assert_eq!(
         (&beyond["count"], &beyond["sum"]),
