@@ -44,6 +44,13 @@ impl App {
                 _ => Outcome::None,
             };
         }
+        // Esc and a key that follows at once cannot be told from Alt and that key.
+        if key.modifiers.contains(KeyModifiers::ALT) {
+            if !self.typing {
+                return Outcome::None;
+            }
+            self.type_key(KeyCode::Esc);
+        }
         self.said = None;
         if self.typing {
             self.type_key(key.code);
@@ -57,7 +64,10 @@ impl App {
             KeyCode::Char('n') => self.sort(Order::Name),
             KeyCode::Char('r') => self.sort(Order::Rate),
             KeyCode::Char('c') => self.sort(Order::Change),
-            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Char('/') => {
+                self.typing = true;
+                self.search(String::new());
+            }
             KeyCode::Char(' ') => self.freeze(!self.frozen),
             KeyCode::Char('?') => {
                 self.help = true;
@@ -103,15 +113,30 @@ impl App {
             KeyCode::Enter => self.typing = false,
             KeyCode::Esc => {
                 self.typing = false;
-                self.choice.filter.clear();
+                self.search(String::new());
             }
             KeyCode::Backspace => {
-                self.choice.filter.pop();
+                let mut text = self.choice.filter.clone();
+                text.pop();
+                self.search(text);
             }
-            KeyCode::Char(c) => self.choice.filter.extend(c.to_lowercase()),
+            KeyCode::Char(c) => {
+                let mut text = self.choice.filter.clone();
+                text.extend(c.to_lowercase());
+                self.search(text);
+            }
             code => self.move_key(code),
         }
+    }
+
+    /// Search for a text. The cursor stays where it is if that matches, or goes to the first match.
+    fn search(&mut self, text: String) {
+        let before = self.row().and_then(|r| r.id(&self.boards));
+        self.choice.filter = text;
         self.arrange();
+        if self.row().and_then(|r| r.id(&self.boards)) != before {
+            self.move_to(0);
+        }
     }
 
     fn help_key(&mut self, code: KeyCode) -> Outcome {

@@ -11,7 +11,7 @@ use super::look::{Ink, Look};
 use super::owners;
 use super::plot;
 use super::rows::{Row, What};
-use super::table::{drawn, number, unit_of};
+use super::table::{drawn, is_time, number, unit_of};
 use super::text::{clean, wrap};
 use super::track::{nth_back, Track, KEPT};
 use crate::model::{Distribution, Family, Kind, Value};
@@ -212,7 +212,7 @@ impl Shown<'_> {
         } else {
             out.extend(room.text(&kind_and_unit(first)));
         }
-        if about.kind != Kind::Info {
+        if about.kind != Kind::Info && !is_time(first, self.row.numbers.value) {
             out.extend(room.text(&averages(first, self.row, room.look)));
         }
         if self.tracks.len() > 1 {
@@ -310,7 +310,7 @@ impl Shown<'_> {
 
     /// The rate, or the value of what does not only grow, over time.
     fn rate_plot(&self, first: &Track, lines: usize, room: Room) -> Vec<Line<'static>> {
-        if first.about.kind == Kind::Info {
+        if first.about.kind == Kind::Info || is_time(first, self.row.numbers.value) {
             return Vec::new();
         }
         let (moments, back) = (&self.board.moments, self.back);
@@ -325,7 +325,7 @@ impl Shown<'_> {
         let mut out = vec![room.title(title)];
         let size = (room.columns, lines.saturating_sub(1).clamp(4, 12));
         out.extend(graph(
-            plot::plot(&values, size, &seconds, room.look),
+            plot::plot(&values, size, &seconds, unit_of(first), room.look),
             room.look,
         ));
         out
@@ -375,10 +375,7 @@ fn value(track: &Track, row: &Row, back: usize, taken: SystemTime) -> String {
 
 /// How long an interval was.
 pub fn last(seconds: f64) -> String {
-    if seconds < 10.0 {
-        return format!("last {}s", short((seconds * 10.0).round() / 10.0));
-    }
-    format!("last {}", duration(seconds.round()))
+    format!("last {}", plot::span(seconds))
 }
 
 fn graph(lines: Vec<String>, look: Look) -> impl Iterator<Item = Line<'static>> {

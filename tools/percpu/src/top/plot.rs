@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::look::Look;
 use super::text::{clean, fit, right};
 use crate::model::Distribution;
-use crate::numbers::{short, with_unit};
+use crate::numbers::{duration, short, with_unit};
 
 /// Numbers, the latest last, in one line, each by its part of the greatest one. NaN is a gap.
 pub fn sparkline(values: &[f64], columns: usize, look: Look) -> String {
@@ -44,9 +44,11 @@ pub fn plot(
     values: &[f64],
     (columns, lines): (usize, usize),
     seconds: &dyn Fn(usize) -> Option<f64>,
+    unit: &str,
     look: Look,
 ) -> Vec<String> {
-    const AXIS: usize = 8;
+    // Three digits, a space, a prefix with its unit, and the axis.
+    const AXIS: usize = 10;
     let (width, height) = (columns.saturating_sub(AXIS), lines.saturating_sub(2));
     if width == 0 || height == 0 {
         return Vec::new();
@@ -57,10 +59,11 @@ pub fn plot(
     let mut out = Vec::new();
     for line in (0..height).rev() {
         let label = match line {
-            _ if line + 1 == height => short(most),
-            0 => short(least),
+            _ if line + 1 == height => with_unit(most, unit),
+            0 => with_unit(least, unit),
             _ if line == height / 2 && height > 4 => {
-                short(least + (most - least) * (line + 1) as f64 / height as f64)
+                let part = (line + 1) as f64 / height as f64;
+                with_unit(least + (most - least) * part, unit)
             }
             _ => String::new(),
         };
@@ -80,7 +83,7 @@ pub fn plot(
     let base = look.pick("─", "-").repeat(width);
     out.push(format!("{}{corner}{base}", " ".repeat(AXIS - 1)));
     let oldest = seconds(shown.len().saturating_sub(1)).filter(|s| *s > 0.0);
-    let from = oldest.map_or(String::new(), |s| format!("-{}s", short(s)));
+    let from = oldest.map_or(String::new(), |s| format!("-{}", span(s)));
     let pad = " ".repeat((AXIS + width - shown.len()).saturating_sub(1));
     let line = pad + &clean(&from, look);
     // Without room for it, the start has no label.
@@ -93,6 +96,15 @@ pub fn plot(
     let line = fit(&line, room, look);
     out.push(format!("{line} now"));
     out
+}
+
+/// How long something lasted: below 10 s with a tenth.
+pub fn span(seconds: f64) -> String {
+    let tenths = (seconds * 10.0).round();
+    if tenths >= 100.0 || tenths % 10.0 == 0.0 {
+        return duration(seconds.round());
+    }
+    format!("{:.1}s", tenths / 10.0)
 }
 
 /// What a line of a plot has of a number.
@@ -190,21 +202,32 @@ mod tests {
     #[test]
     fn plots_have_axes() {
         let seconds = |n: usize| Some(n as f64);
-        let lines = plot(&[0.0, 50.0, 100.0], (20, 5), &seconds, UTF8);
+        let lines = plot(&[0.0, 50.0, 100.0], (22, 5), &seconds, "", UTF8);
         let expected = [
-            "    100┤           █",
-            "       │          ▄█",
-            "      0┤         ▁██",
-            "       └────────────",
-            "                -2s now",
+            "      100┤           █",
+            "         │          ▄█",
+            "        0┤         ▁██",
+            "         └────────────",
         ];
-        assert_eq!(lines[..4], expected[..4]);
+        assert_eq!(lines[..4], expected);
         assert!(lines[4].ends_with(" now"), "{lines:?}");
-        let many: Vec<f64> = (0..99).map(f64::from).collect();
-        assert_eq!(
-            plot(&many, (28, 4), &seconds, UTF8)[3],
-            "       -19s              now"
-        );
+        let many: Vec<f64> = (0..99).map(|i| f64::from(i) * 1024.0).collect();
+        let lines = plot(&many, (30, 4), &seconds, "bytes", UTF8);
+        assert_eq!(lines[0].split('┤').next(), Some(" 98.0 KiB"));
+        assert_eq!(lines[3], "         -19s              now");
+    }
+
+    #[test]
+    fn spans_have_a_tenth_when_they_are_short() {
+        for (seconds, text) in [
+            (0.1, "0.1s"),
+            (3.2, "3.2s"),
+            (1.0, "1s"),
+            (39.4, "39s"),
+            (61.0, "1m 1s"),
+        ] {
+            assert_eq!(span(seconds), text);
+        }
     }
 
     #[test]
@@ -212,7 +235,7 @@ mod tests {
         for columns in 0..30 {
             for lines in 0..10 {
                 for values in [&[][..], &[1.0], &[f64::NAN, -3.0, 1e300, f64::INFINITY]] {
-                    for line in plot(values, (columns, lines), &|_| Some(1.0), ASCII) {
+                    for line in plot(values, (columns, lines), &|_| Some(1.0), "bytes", ASCII) {
                         assert_eq!(line.width(), columns, "{line:?}");
                     }
                 }

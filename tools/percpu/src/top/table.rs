@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The rows of the table as text.
 
+use std::time::SystemTime;
+
 use ratatui::text::{Line, Span};
 
 use super::app::App;
@@ -11,7 +13,7 @@ use super::rows::{Id, Row, What};
 use super::text::{clean, fit, right};
 use super::track::{seconds_at, Track};
 use crate::model::Kind;
-use crate::numbers::with_unit;
+use crate::numbers::{duration, with_unit};
 
 const NUMBER: usize = 8;
 /// Three digits, a prefix, a space and a unit.
@@ -42,6 +44,14 @@ impl Columns {
             averages,
             trend,
         }
+    }
+}
+
+impl Columns {
+    /// What is behind the value of a row without other numbers.
+    fn without_numbers(&self) -> String {
+        let n = 1 + usize::from(self.change) + if self.averages { 3 } else { 0 };
+        format!(" {:>NUMBER$}", "-").repeat(n)
     }
 }
 
@@ -169,6 +179,9 @@ fn numbers(board: &Board, row: &Row, columns: &Columns, look: Look) -> String {
         return String::new();
     };
     let (n, unit) = (&row.numbers, unit_of(track));
+    if is_time(track, n.value) {
+        return right(&age(n.value, board.taken), VALUE, look) + &columns.without_numbers();
+    }
     let mut text = right(&number(n.value, unit, look), VALUE, look);
     let mut add = |x: f64| text += &format!(" {}", right(&number(x, unit, look), NUMBER, look));
     if columns.change {
@@ -179,6 +192,18 @@ fn numbers(board: &Board, row: &Row, columns: &Columns, look: Look) -> String {
         n.averages.into_iter().for_each(&mut add);
     }
     text
+}
+
+/// Whether a value is a time of the clock: no other gauge in seconds is 30 years.
+pub fn is_time(track: &Track, value: f64) -> bool {
+    track.about.kind == Kind::Gauge && track.about.unit == "seconds" && value >= 1e9
+}
+
+/// How long before a picture a time was, in one unit.
+fn age(value: f64, taken: SystemTime) -> String {
+    let now = taken.duration_since(SystemTime::UNIX_EPOCH);
+    let age = duration(now.unwrap_or_default().as_secs_f64() - value);
+    format!("{} ago", age.split(' ').next().unwrap_or(""))
 }
 
 /// The unit of the numbers of a series, if it is one that is shown with them.

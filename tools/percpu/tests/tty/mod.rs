@@ -134,7 +134,14 @@ impl Tty {
 
     /// Wait until the program has ended and all that it wrote was read. Returns its exit code.
     pub fn end(&mut self) -> u32 {
-        let code = self.child.wait().unwrap().exit_code();
+        let end = Instant::now() + PATIENCE;
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.exit_code();
+            }
+            assert!(Instant::now() < end, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
         let (output, changed) = &*self.output;
         let wait = changed.wait_timeout_while(output.lock().unwrap(), PATIENCE, |o| !o.ended);
         assert!(wait.unwrap().0.ended, "the terminal is still open");
@@ -159,8 +166,8 @@ impl Tty {
 
 impl Drop for Tty {
     fn drop(&mut self) {
+        // By SIGHUP, and after a while by SIGKILL.
         let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -59,9 +59,6 @@ fn server(search: &str) -> World {
         if i == 10 {
             world.keys(&format!("/{search}\n"));
             world.keys("/");
-            (0..search.len()).for_each(|_| {
-                world.press(KeyCode::Backspace);
-            });
             world.keys("\n");
         }
     }
@@ -211,8 +208,19 @@ fn each_kind_of_value_has_its_words() {
     extrema.observe(7).unwrap();
     s.extrema(&Metric::new("c")).unwrap();
     s.info(&Metric::new("d").label("version", "1")).unwrap();
+    let start = Metric::new("z_start").unit("seconds");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    // Pictures are of an hour later.
+    s.latest(&start)
+        .unwrap()
+        .set(now.as_secs_f64() + 1770.0)
+        .unwrap();
     s.fcounter(&Metric::new("e")).unwrap().add(0.25).unwrap();
     world.look_after(1.0);
+    let start = world.line("z_start");
+    assert!(start.contains(" 30m ago        -        -"), "{start}");
     for text in [
         "value 1.5 seconds, set ",
         "least 3.00 B, greatest 7.00 B",

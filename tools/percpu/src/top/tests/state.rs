@@ -8,7 +8,7 @@ use percpu::{Counter, HistogramOptions, Metric, Segment};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::keys::{Outcome, KEYS};
-use super::super::rows::What;
+use super::super::rows::{Order, What};
 use super::super::track::KEPT;
 use super::world::{requests, World};
 use crate::model::Change;
@@ -216,6 +216,16 @@ fn search_is_as_you_type() {
     assert_eq!(names(&world).len(), 2);
     world.keys("/ACC\n");
     assert_eq!(names(&world), ["accepts"]);
+    // Each search is a new one. Alt and a key are Esc and the key.
+    world.keys("/w");
+    assert_eq!(names(&world), ["web_requests_total*"]);
+    world
+        .app
+        .key(KeyEvent::new(KeyCode::Char('r'), KeyModifiers::ALT));
+    assert_eq!(
+        (names(&world).len(), world.app.choice.order),
+        (2, Order::Rate)
+    );
 }
 
 #[test]
