@@ -211,6 +211,7 @@ compute()
 	behind clang compile_needed clang
 	behind late configure_late
 	compute_crosses
+	behind benchmarks check_benchmarks
 	behind clang-tidy lint_tidy /tests/ --soon # ./dev lint does it all
 	wait
 }
@@ -413,12 +414,13 @@ test_default()
 	test_models_shortly
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
+	step 'benchmarks compile' await benchmarks
 	step 'lint: clang-tidy' await clang-tidy
 	say 'not run'
 	cat <<-'END'
 		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
-		                             armhf, and on lower tiers, of which this ran some; benchmarks,
-		                             examples with AddressSanitizer, libFuzzer
+		                             armhf, and on lower tiers, of which this ran some; libFuzzer,
+		                             examples with AddressSanitizer, and a build of the benchmarks
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
 		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
 	END
