@@ -9,6 +9,7 @@ mod common;
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use common::{Picture, TemporaryFile};
@@ -145,17 +146,21 @@ fn forks(segment: &str) {
     const N: u64 = 1000;
     percpu_metrics::install(segment).unwrap();
     counter!("events_total", "who" => "parent").increment(0);
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (begun, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|s| {
         s.spawn(|| {
             let mut n = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !stop.load(Relaxed) {
                 counter!("events_total", "who" => "parent").increment(1);
                 counter!("raised_total").absolute(n);
                 counter!(format!("name{}_total", n % 1000)).increment(1);
                 n += 1;
+                begun.store(true, Relaxed);
             }
         });
+        while !begun.load(Relaxed) {
+            thread::yield_now(); // a busy machine may run the children first
+        }
         let children: Vec<i32> = (0..20).map(|i| fork_child(i, N)).collect();
         for child in children {
             let mut status = 0;
@@ -163,7 +168,7 @@ fn forks(segment: &str) {
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0);
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Relaxed);
     });
     say(&format!("counted {}", 20 * N));
 }
