@@ -202,9 +202,12 @@ bool percpu_reader_tell_missing(struct percpu_reader *r)
 			r->missing++;
 		}
 	r->flawed = first != NULL;
-	if (first != NULL)
+	if (r->missing == 1)
+		(void)percpu_reason_set(&r->why, first->error, "%s: no value, %s", first->name,
+					reason_of(r, first));
+	else if (first != NULL)
 		(void)percpu_reason_set(&r->why, first->error,
-					"%s and %u other series: no value, %s", first->name,
+					"%s and %u more series: no value, %s", first->name,
 					r->missing - 1, reason_of(r, first));
 	return first != NULL;
 }

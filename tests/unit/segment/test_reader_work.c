@@ -457,7 +457,7 @@ static void what_changes_all_the_time_is_given_up(void **state)
 		for (unsigned k = 0; k < HISTOGRAMS; k++)
 			histogram_is(k, -EAGAIN);
 		assert_int_equal(info_of().missing, HISTOGRAMS);
-		assert_non_null(strstr(percpu_error(), "h0 and 3 other series"));
+		assert_non_null(strstr(percpu_error(), "h0 and 3 more series"));
 		assert_non_null(strstr(percpu_error(), "changed"));
 	}
 }
