@@ -78,7 +78,7 @@ impl Terminal {
 }
 
 /// Whether the locale has UTF-8: the first of these variables that is set says it.
-fn has_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub fn has_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let mut set = names
         .iter()

@@ -65,7 +65,8 @@ fn names_that_lead_nowhere() {
         "there is no segment \"no_such_segment\"",
     );
     let (one, two) = (Named::new("prefix_a"), Named::new("prefix_b"));
-    (drop(one.make()), drop(two.make()));
+    drop(one.make());
+    drop(two.make());
     let common = format!("tool_prefix_{}", "");
     let (code, sentence) = fails(&["show", &common]);
     assert_eq!(code, 3);
@@ -135,7 +136,7 @@ fn is_root() -> bool {
 fn no_permission() {
     let name = Named::new("secret");
     every_kind(&name.make());
-    std::fs::set_permissions(name.path(), PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(name.path(), PermissionsExt::from_mode(0o000)).unwrap();
     for arguments in [
         &["show", name.0.as_str()][..],
         &["watch", &name.0],

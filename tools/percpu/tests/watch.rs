@@ -242,9 +242,7 @@ print(json.dumps(list(csv.DictReader(sys.stdin, strict=True))))";
         (&row("depth")["delta"], &row("depth")["rate"]),
         (&json!(""), &json!(""))
     );
-    let hostile = rows
-        .iter()
-        .find(|r| r["value"] == ((1u64 << 60) + 1).to_string());
+    let hostile = rows.iter().find(|r| r["value"] == "1152921504606846977");
     let labels = hostile.unwrap()["labels"].as_str().unwrap();
     assert_eq!(
         labels,

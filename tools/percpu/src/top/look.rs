@@ -4,6 +4,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::failure::{Exit, Failure};
+use crate::terminal::has_utf8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colors {
@@ -48,8 +49,6 @@ impl Look {
                 format!("top needs a terminal that can move its cursor, but TERM is {kind}: percpu watch prints lines"),
             ));
         }
-        let locale = set("LC_ALL").or(set("LC_CTYPE")).or(set("LANG"));
-        let locale = locale.unwrap_or_default().to_lowercase();
         let colors = if set("NO_COLOR").is_some() || without_colors(&term) {
             Colors::None
         } else if term.contains("256color") || term.contains("direct") || set("COLORTERM").is_some()
@@ -59,7 +58,7 @@ impl Look {
             Colors::Few
         };
         Ok(Self {
-            utf8: locale.contains("utf-8") || locale.contains("utf8"),
+            utf8: has_utf8(env),
             colors,
         })
     }
