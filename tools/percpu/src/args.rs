@@ -160,7 +160,7 @@ fn top_help() -> String {
 Keys:
 {}
 
-It leaves the terminal as it was, whatever ends it.",
+It leaves the terminal as it was, whatever ends it but SIGKILL.",
         crate::top::KEYS
             .lines()
             .map(|l| format!("  {l}"))

@@ -5,7 +5,6 @@
 
 mod tty;
 
-use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -123,6 +122,8 @@ fn the_screen_in_four_sizes_and_resized_meanwhile() {
     let mut tty = top(&folder, &["-n", "1000", "./web"], 80, 24);
     tty.text("q quit");
     tty.keys("aj");
+    tty.text("code=\"500\"");
+    tty.text("▶ web_connections");
     for (columns, lines) in [(80, 24), (40, 20), (120, 40), (200, 50)] {
         // The status line is drawn last.
         tty.resize(1, 1);
@@ -160,14 +161,23 @@ fn it_follows_counts_and_keys() {
     tty.text("4.32k");
     tty.keys("r");
     tty.text("by rate");
+    tty.keys("\x1b[H");
+    tty.text("value 4321");
     tty.keys(" ");
     tty.text("FROZEN");
     hits.add(5_000_000);
+    // Long enough for several pictures, if it took some.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    tty.keys("?");
+    tty.text("Ctrl-Z");
+    tty.keys("?");
+    assert!(!tty.gone("Ctrl-Z").contains("5004321"));
     tty.keys("\x1b[D");
     tty.text("back");
     assert!(!tty.text("Space go on").contains("5.00M"));
     tty.keys(" ");
     tty.text("5.00M");
+    tty.text("5004321");
     tty.keys("?");
     tty.text("Ctrl-Z");
     tty.keys("?");
@@ -226,13 +236,13 @@ fn it_stops_and_goes_on() {
         tty.keys("stty -g >stopped; clear; echo shell is h''ere\n");
         tty.text("shell is here");
         hits.add(1000 * i);
-        tty.keys("fg\n");
+        // The shell goes on behind it when it stops, or ends.
+        tty.keys(&format!("fg; echo ba''ck{i}\n"));
         tty.wait("full screen", |s| s.alternate_screen() && s.hide_cursor());
         tty.text(if i == 1 { " 1.00k" } else { " 3.00k" });
     }
     tty.keys("q");
-    // After a job was stopped, bash goes on with the next command at once.
-    tty.text("prompt:");
+    tty.text("back2");
     tty.keys("stty -g >after; exit\n");
     tty.end();
     let read = |name| std::fs::read_to_string(folder.path(name)).unwrap();
@@ -326,44 +336,6 @@ fn without_colors_and_without_utf8() {
     }
 }
 
-#[test]
-fn what_is_no_terminal_gets_one_sentence() {
-    let folder = Folder::new("top-none");
-    let (_segment, _hits) = hits(&folder, "a");
-    let output = Command::new(PERCPU)
-        .args(["top", &folder.path("a")])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty());
-    let sentence = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        sentence.starts_with("percpu: top needs a terminal"),
-        "{sentence}"
-    );
-    assert!(sentence.ends_with("percpu watch prints lines\n") && sentence.lines().count() == 1);
-
-    for (term, said) in [("dumb", "TERM is dumb"), ("", "TERM is not set")] {
-        let mut command = command(PERCPU, &["top", "./a"]);
-        command.cwd(&folder.0);
-        command.env("TERM", term);
-        let mut tty = Tty::new(command, 100, 24);
-        assert_eq!(tty.end(), 2);
-        let text = tty.text(said);
-        assert!(text.contains("percpu watch"), "{text}");
-        assert!(!tty.bytes().contains(&0x1b));
-    }
-}
-
-#[test]
-fn no_segment_of_a_name_is_said_before_the_screen_is_taken() {
-    let folder = Folder::new("top-missing");
-    let mut tty = top(&folder, &["./missing"], 100, 24);
-    assert_eq!(tty.end(), 3);
-    assert!(tty.text("missing").contains("percpu: "));
-    assert!(!tty.bytes().contains(&0x1b));
-}
-
 /// A process that counts until it is killed: not a test of its own.
 #[test]
 #[ignore = "started by another test"]
@@ -428,112 +400,4 @@ fn files_that_appear_and_vanish_are_said() {
     tty.text(&format!("segment {name}: "));
     tty.keys("q");
     assert_eq!(tty.end(), 0);
-}
-
-/// The prefork server of the examples, on a port of its own.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    /// `None` if PERCPU_PREFORK does not say where the program is.
-    fn start(file: &str) -> Option<Self> {
-        let program = std::env::var_os("PERCPU_PREFORK")?;
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let process = Command::new(program)
-            .args(["-w", "3", "-p", &port.to_string(), file])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Some(Self { process, port })
-    }
-
-    /// Ask for a page, and return the status. A worker that dies meanwhile gives none.
-    fn ask(&self, path: &str) -> Option<String> {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        )
-        .ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer.split(' ').nth(1)?.to_string())
-    }
-
-    fn workers(&self) -> Vec<i32> {
-        let pid = self.process.id();
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let children = children.unwrap();
-        children
-            .split_whitespace()
-            .map(|p| p.parse().unwrap())
-            .collect()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        signal("-TERM", self.process.id() as i32);
-        self.process.wait().unwrap();
-    }
-}
-
-#[test]
-fn a_server_is_watched_while_its_workers_are_killed() {
-    let folder = Folder::new("top-prefork");
-    let Some(server) = Server::start(&folder.path("server")) else {
-        eprintln!("PERCPU_PREFORK is not set: not tested");
-        return;
-    };
-    while server.ask("/old").is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let mut tty = top(&folder, &["-n", "0.1", "./server"], 160, 50);
-    tty.text("prefork_requests_total");
-    tty.keys("/2xx\rj");
-    tty.text("code = \"2xx\"");
-    for round in 1..=3 {
-        let found = (0..100).filter(|_| server.ask("/").as_deref() == Some("200"));
-        assert_eq!(found.count(), 100);
-        tty.text(&format!("value {} ", round * 100));
-        let killed = server.workers()[0];
-        signal("-KILL", killed);
-        // Until the master has replaced it, connections may wait for the dead worker.
-        while server.workers().len() < 3 || server.workers().contains(&killed) {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-    }
-    tty.keys("/restarts\r");
-    tty.text("value 3 ");
-    tty.keys("q");
-    assert_eq!(tty.end(), 0);
-}
-
-/// Prints screens of `top` on the segment PERCPU_RECORD: for docs/tool/top.md, which says how.
-#[test]
-#[ignore = "for the documentation"]
-fn record() {
-    let segment = std::env::var("PERCPU_RECORD").unwrap();
-    let mut tty = Tty::new(command(PERCPU, &["top", &segment]), 80, 24);
-    let show = |tty: &Tty, seconds, keys: &str| {
-        std::thread::sleep(std::time::Duration::from_secs(seconds));
-        let screen = tty.text("percpu top");
-        let lines: Vec<_> = screen.lines().map(str::trim_end).collect();
-        println!("{keys}\n{}\n", lines.join("\n"));
-    };
-    show(&tty, 20, "started");
-    tty.keys("/in_fl\r");
-    show(&tty, 5, "/in_fl Enter");
-    tty.keys("/seconds\r");
-    show(&tty, 5, "/seconds Enter");
-    tty.keys("/\rr\x1b[H");
-    show(&tty, 5, "/ Enter r Home");
-    tty.keys(" \x1b[D\x1b[D");
-    show(&tty, 1, "Space Left Left");
-    tty.keys("q");
-    tty.end();
 }

@@ -14,7 +14,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     disable_raw_mode, enable_raw_mode, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen,
 };
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -129,11 +129,17 @@ fn give_back() {
 }
 
 fn listen(sender: &Sender<Event>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT])?;
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT, SIGWINCH])?;
     let sender = sender.clone();
     thread::spawn(move || {
         for signal in signals.forever() {
-            if sender.send(Event::Signal(signal)).is_err() {
+            // crossterm loses a change of the size that comes together with a key.
+            let event = if signal == SIGWINCH {
+                Event::Resize
+            } else {
+                Event::Signal(signal)
+            };
+            if sender.send(event).is_err() {
                 return;
             }
         }
@@ -145,7 +151,6 @@ fn read_keys(sender: &Sender<Event>) {
     loop {
         let event = match event::read() {
             Ok(event::Event::Key(key)) => Event::Key(key),
-            Ok(event::Event::Resize(..)) => Event::Resize,
             Ok(_) => continue,
             Err(_) => Event::Gone,
         };

@@ -2,6 +2,7 @@
 //! The state and the screen, driven by pictures of real segments at chosen times.
 
 mod files;
+mod keys;
 mod screens;
 mod state;
 mod terminal;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use percpu::{Counter, HistogramOptions, Metric, Segment};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::keys::{Outcome, KEYS};
+use super::super::keys::Outcome;
 use super::super::rows::{Order, What};
 use super::super::track::KEPT;
 use super::world::{requests, World};
@@ -400,29 +400,6 @@ fn keys_end_and_stop() {
     assert!(world.app.help);
     assert_eq!(world.press(KeyCode::Esc), Outcome::None);
     assert!(!world.app.help);
-}
-
-#[test]
-fn keys_do_no_harm_without_series() {
-    let mut world = World::new();
-    world.keys("jkhlar c[]\tJK/x\n? \x1b");
-    for code in [
-        KeyCode::End,
-        KeyCode::PageDown,
-        KeyCode::Left,
-        KeyCode::Enter,
-        KeyCode::F(3),
-    ] {
-        world.press(code);
-    }
-    world.screen(80, 24);
-}
-
-#[test]
-fn help_has_each_key_in_short_lines() {
-    for line in KEYS.lines() {
-        assert!(line.len() <= 76 && line.get(18..20) == Some("  "), "{line}");
-    }
 }
 
 #[test]
