@@ -10,6 +10,7 @@ mod failure;
 mod model;
 mod numbers;
 mod terminal;
+mod text;
 mod top;
 mod verbs;
 

@@ -21,7 +21,7 @@ pub use live::{Change, Live};
 pub use step::{Number, Step};
 
 use crate::failure::Failure;
-use crate::terminal::plain;
+use crate::text::plain;
 
 /// A file that has metrics.
 pub trait Source {

@@ -59,7 +59,12 @@ impl App {
         if self.help {
             return self.help_key(key.code);
         }
-        match key.code {
+        self.plain_key(key.code)
+    }
+
+    /// A key while no text is typed and no help is shown.
+    fn plain_key(&mut self, code: KeyCode) -> Outcome {
+        match code {
             KeyCode::Char('q') | KeyCode::Esc => return Outcome::Quit,
             KeyCode::Char('n') => self.sort(Order::Name),
             KeyCode::Char('r') => self.sort(Order::Rate),

@@ -5,6 +5,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::failure::{Exit, Failure};
 use crate::terminal::has_utf8;
+use crate::text::{self, ascii};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colors {
@@ -98,6 +99,26 @@ impl Look {
         } else {
             ['_', '.', '-', ':', '=', '+', '*', '#']
         }
+    }
+
+    /// A text without what acts on the terminal, and without what that cannot show.
+    pub fn clean(self, text: &str) -> String {
+        let clean = text::clean(text);
+        if self.utf8 {
+            clean.into_owned()
+        } else {
+            ascii(&clean).into_owned()
+        }
+    }
+
+    /// A text in just that many columns. What is cut has a mark at its end.
+    pub fn fit(self, text: &str, columns: usize) -> String {
+        text::fit(text, columns, self.utf8)
+    }
+
+    /// The same, at the right.
+    pub fn right(self, text: &str, columns: usize) -> String {
+        text::right(text, columns, self.utf8)
     }
 
     /// One of two texts, for UTF-8 and for ASCII.

@@ -17,7 +17,6 @@ mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod text;
 mod track;
 mod view;
 

@@ -9,7 +9,6 @@ use super::look::Ink;
 use super::pane::{last, Room};
 use super::plot::{bar, heat};
 use super::table::number;
-use super::text::{clean, fit, right};
 use super::track::{Fine, Track};
 use crate::model::{Owner, Share};
 
@@ -22,7 +21,7 @@ pub fn list(board: &Board, room: Room) -> Vec<Line<'static>> {
     let mut out = vec![Line::styled(text, room.look.style(Ink::Title))];
     let lines = board.owners.iter().map(|o| {
         let ink = if o.alive { Ink::Plain } else { Ink::Alarm };
-        let text = fit(&clean(&called(o), room.look), room.columns, room.look);
+        let text = room.look.fit(&room.look.clean(&called(o)), room.columns);
         Line::styled(text, room.look.style(ink))
     });
     out.extend(lines);
@@ -92,13 +91,13 @@ fn latest_shares(track: &Track, number: u64) -> Vec<(Share, bool)> {
 pub fn share(name: &str, x: f64, sum: f64, note: &str, room: Room) -> Line<'static> {
     const NUMBER: usize = 8;
     let look = room.look;
-    let name = clean(&format!("{name}{note}"), look);
+    let name = look.clean(&format!("{name}{note}"));
     let width = room.columns.saturating_sub(NUMBER + 2);
     let names = (width * 2 / 3).max(width.saturating_sub(20));
     let text = format!(
         "{} {} ",
-        fit(&name, names, look),
-        right(&number(x, "", look), NUMBER, look)
+        look.fit(&name, names),
+        look.right(&number(x, "", look), NUMBER)
     );
     let rest = room.columns.saturating_sub(text.width());
     Line::from(vec![
@@ -141,7 +140,7 @@ pub fn cpus(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
     } else {
         format!("By CPU, {when}: nothing")
     };
-    let title = fit(&title, room.columns, room.look);
+    let title = room.look.fit(&title, room.columns);
     let mut out = vec![Line::styled(title, room.look.style(Ink::Title))];
     let levels = room.look.levels();
     let strip: Vec<_> = heat(&cells)

@@ -12,10 +12,10 @@ use super::owners;
 use super::plot;
 use super::rows::{Row, What};
 use super::table::{drawn, is_time, number, unit_of};
-use super::text::{clean, wrap};
 use super::track::{nth_back, Track, KEPT};
 use crate::model::{Distribution, Family, Kind, Value};
 use crate::numbers::{duration, short, with_unit};
+use crate::text::wrap;
 
 /// What the pane has: facts, and graphs beside or below them.
 #[derive(Default)]
@@ -35,12 +35,12 @@ pub struct Room {
 impl Room {
     /// Lines of a text of a file.
     pub fn text(self, text: &str) -> Vec<Line<'static>> {
-        let lines = wrap(&clean(text, self.look), self.columns.max(1));
+        let lines = wrap(&self.look.clean(text), self.columns.max(1));
         lines.into_iter().map(Line::from).collect()
     }
 
     fn title(self, text: &str) -> Line<'static> {
-        Line::styled(clean(text, self.look), self.look.style(Ink::Title))
+        Line::styled(self.look.clean(text), self.look.style(Ink::Title))
     }
 }
 
@@ -274,7 +274,7 @@ impl Shown<'_> {
         }
         let cells = |name: &str, f: &dyn Fn(&(Distribution, f64)) -> String| {
             let cell = |p: &Observed| p.as_ref().map_or("-".to_string(), f);
-            let [a, b] = [cell(&parts[0]), cell(&parts[1])].map(|t| clean(&t, room.look));
+            let [a, b] = [cell(&parts[0]), cell(&parts[1])].map(|t| room.look.clean(&t));
             Line::from(format!("{name:<6} {a:>12} {b:>12}"))
         };
         let unit = first.about.unit.as_str();

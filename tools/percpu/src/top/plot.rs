@@ -4,7 +4,6 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::look::Look;
-use super::text::{clean, fit, right};
 use crate::model::Distribution;
 use crate::numbers::{duration, short, with_unit};
 
@@ -38,6 +37,9 @@ fn level(v: f64, least: f64, most: f64, steps: usize) -> usize {
     ((part * steps as f64).ceil() as usize).clamp(1, steps)
 }
 
+/// The columns of three digits, a space, a prefix with its unit, and the axis.
+const AXIS: usize = 10;
+
 /// A plot with axes in so many lines and columns, the latest at the right. `seconds` is how long
 /// before the latest a number some columns to the left is.
 pub fn plot(
@@ -47,8 +49,6 @@ pub fn plot(
     unit: &str,
     look: Look,
 ) -> Vec<String> {
-    // Three digits, a space, a prefix with its unit, and the axis.
-    const AXIS: usize = 10;
     let (width, height) = (columns.saturating_sub(AXIS), lines.saturating_sub(2));
     if width == 0 || height == 0 {
         return Vec::new();
@@ -76,26 +76,26 @@ pub fn plot(
             .iter()
             .map(|v| cell(*v, (least, most), line, height, look))
             .collect();
-        let label = right(&clean(&label, look), AXIS - 1, look);
+        let label = look.right(&look.clean(&label), AXIS - 1);
         out.push(format!("{label}{axis}{gap}{cells}"));
     }
     let corner = look.pick("└", "+");
     let base = look.pick("─", "-").repeat(width);
     out.push(format!("{}{corner}{base}", " ".repeat(AXIS - 1)));
     let oldest = seconds(shown.len().saturating_sub(1)).filter(|s| *s > 0.0);
+    out.push(times(oldest, shown.len(), columns, look));
+    out
+}
+
+/// Under a plot of so many numbers: how long before now it begins, and where now is.
+fn times(oldest: Option<f64>, shown: usize, columns: usize, look: Look) -> String {
     let from = oldest.map_or(String::new(), |s| format!("-{}", span(s)));
-    let pad = " ".repeat((AXIS + width - shown.len()).saturating_sub(1));
-    let line = pad + &clean(&from, look);
+    let pad = " ".repeat(columns.saturating_sub(shown + 1));
+    let line = pad + &look.clean(&from);
     // Without room for it, the start has no label.
     let room = columns.saturating_sub(4);
-    let line = if line.width() > room {
-        String::new()
-    } else {
-        line
-    };
-    let line = fit(&line, room, look);
-    out.push(format!("{line} now"));
-    out
+    let line = if line.width() > room { "" } else { &line };
+    format!("{} now", look.fit(line, room))
 }
 
 /// How long something lasted: below 10 s with a tenth.
@@ -142,8 +142,8 @@ pub fn distribution(
     let width = columns.saturating_sub(END + COUNT + 3);
     let line = |(end, n): &(f64, f64)| {
         let below = look.pick("≤", "<=");
-        let end = format!("{below} {}", clean(&with_unit(*end, unit), look));
-        let (end, n_text) = (right(&end, END, look), right(&short(*n), COUNT, look));
+        let end = format!("{below} {}", look.clean(&with_unit(*end, unit)));
+        let (end, n_text) = (look.right(&end, END), look.right(&short(*n), COUNT));
         format!("{end} {} {n_text}", bar(*n / most, width, look))
     };
     joined.iter().map(line).collect()

@@ -166,26 +166,33 @@ fn add_board(rows: &mut Vec<Row>, number: usize, board: &Board, choice: &Choice)
         found.sort_by(|a, b| compare(&a.numbers, &b.numbers, choice.order));
     }
     for row in found {
-        let members = match &row.what {
-            What::Group {
-                members,
-                open: true,
-            } => members.clone(),
-            _ => Vec::new(),
-        };
+        let below = members_of(&row, board, back);
         rows.push(row);
-        rows.extend(members.into_iter().map(|track| {
-            let what = What::Series {
-                track,
-                member: true,
-            };
-            Row {
-                board: number,
-                numbers: numbers(board, &what, back),
-                what,
-            }
-        }));
+        rows.extend(below);
     }
+}
+
+/// The rows of the members of a group that is open.
+fn members_of(row: &Row, board: &Board, back: usize) -> Vec<Row> {
+    let What::Group {
+        members,
+        open: true,
+    } = &row.what
+    else {
+        return Vec::new();
+    };
+    let member = |track: &usize| {
+        let what = What::Series {
+            track: *track,
+            member: true,
+        };
+        Row {
+            board: row.board,
+            numbers: numbers(board, &what, back),
+            what,
+        }
+    };
+    members.iter().map(member).collect()
 }
 
 /// Opened by the user, or because the labels match what is searched for, and not the name.

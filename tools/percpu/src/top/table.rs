@@ -10,7 +10,6 @@ use super::board::Board;
 use super::look::{Ink, Look};
 use super::plot::sparkline;
 use super::rows::{Id, Row, What};
-use super::text::{clean, fit, right};
 use super::track::{seconds_at, Track};
 use crate::model::Kind;
 use crate::numbers::{duration, with_unit};
@@ -58,9 +57,9 @@ impl Columns {
 /// The names of the columns.
 pub fn head(width: usize, look: Look) -> Line<'static> {
     let columns = Columns::new(width);
-    let mut text = format!("  {} ", fit("name", columns.name, look));
-    text += &right("value", VALUE, look);
-    let mut add = |name: &str| text += &format!(" {}", right(name, NUMBER, look));
+    let mut text = format!("  {} ", look.fit("name", columns.name));
+    text += &look.right("value", VALUE);
+    let mut add = |name: &str| text += &format!(" {}", look.right(name, NUMBER));
     if columns.change {
         add("change");
     }
@@ -69,7 +68,7 @@ pub fn head(width: usize, look: Look) -> Line<'static> {
         ["10 s", "100 s", "1000 s"].into_iter().for_each(&mut add);
     }
     if columns.trend > 0 {
-        text += &format!(" {}", fit("trend", columns.trend, look));
+        text += &format!(" {}", look.fit("trend", columns.trend));
     }
     Line::styled(text, look.style(Ink::Quiet))
 }
@@ -93,7 +92,7 @@ pub fn row(app: &App, row: &Row, cursor: bool, width: usize, look: Look) -> Line
             let columns = Columns::new(width);
             let mut text = format!(
                 "{mark}{} ",
-                fit(&name(board, what, look), columns.name, look)
+                look.fit(&name(board, what, look), columns.name)
             );
             text += &numbers(board, row, &columns, look);
             let back = board.back(app.choice.at, app.choice.tolerance);
@@ -117,21 +116,21 @@ pub fn row(app: &App, row: &Row, cursor: bool, width: usize, look: Look) -> Line
 
 fn board_line(board: &Board, closed: bool, mark: &str, width: usize, look: Look) -> Line<'static> {
     let sign = arrow(!closed, look);
-    let mut text = format!("{mark}{sign} {}", clean(&board.name, look));
+    let mut text = format!("{mark}{sign} {}", look.clean(&board.name));
     if !board.program.is_empty() && board.program != board.name {
-        text += &format!(" of {}", clean(&board.program, look));
+        text += &format!(" of {}", look.clean(&board.program));
     }
     text += &format!(", {} series", board.tracks.len());
     if !board.owners.is_empty() {
         text += &format!(", {} of {} workers live", board.alive(), board.owners.len());
     }
     let ink = if let Some((sentence, _)) = &board.lost {
-        text += &format!(": {}", clean(sentence, look));
+        text += &format!(": {}", look.clean(sentence));
         Ink::Alarm
     } else {
         Ink::Title
     };
-    Line::styled(fit(&text, width, look), look.style(ink))
+    Line::styled(look.fit(&text, width), look.style(ink))
 }
 
 fn arrow(open: bool, look: Look) -> &'static str {
@@ -152,7 +151,7 @@ fn name(board: &Board, what: &What, look: Look) -> String {
             format!(
                 "{} {} ({})",
                 arrow(*open, look),
-                clean(name, look),
+                look.clean(name),
                 members.len()
             )
         }
@@ -161,10 +160,10 @@ fn name(board: &Board, what: &What, look: Look) -> String {
                 return String::new();
             };
             if !member {
-                return clean(&about.to_string(), look);
+                return look.clean(&about.to_string());
             }
             let labels = about.labels.iter().map(|(n, v)| format!("{n}={v:?}"));
-            format!("    {}", clean(&labels.collect::<Vec<_>>().join(","), look))
+            format!("    {}", look.clean(&labels.collect::<Vec<_>>().join(",")))
         }
     }
 }
@@ -180,10 +179,10 @@ fn numbers(board: &Board, row: &Row, columns: &Columns, look: Look) -> String {
     };
     let (n, unit) = (&row.numbers, unit_of(track));
     if is_time(track, n.value) {
-        return right(&age(n.value, board.taken), VALUE, look) + &columns.without_numbers();
+        return look.right(&age(n.value, board.taken), VALUE) + &columns.without_numbers();
     }
-    let mut text = right(&number(n.value, unit, look), VALUE, look);
-    let mut add = |x: f64| text += &format!(" {}", right(&number(x, unit, look), NUMBER, look));
+    let mut text = look.right(&number(n.value, unit, look), VALUE);
+    let mut add = |x: f64| text += &format!(" {}", look.right(&number(x, unit, look), NUMBER));
     if columns.change {
         add(n.change);
     }
@@ -219,7 +218,7 @@ pub fn number(x: f64, unit: &str, look: Look) -> String {
     if x.is_nan() {
         return "-".to_string();
     }
-    clean(&with_unit(x, unit), look)
+    look.clean(&with_unit(x, unit))
 }
 
 /// What graphs show of a row: the latest last.

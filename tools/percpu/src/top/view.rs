@@ -12,7 +12,6 @@ use super::keys::KEYS;
 use super::look::{Ink, Look};
 use super::pane::{self, Details};
 use super::table;
-use super::text::{clean, fit};
 use crate::numbers::{duration, with_unit};
 
 /// Fewer lines than that have no room for details beside a table.
@@ -73,7 +72,7 @@ fn details_height(lines: u16) -> u16 {
 fn title_line(app: &App, width: usize, look: Look) -> Line<'static> {
     let series: usize = app.boards.iter().map(|b| b.tracks.len()).sum();
     let what = match app.boards.as_slice() {
-        [one] => clean(&one.name, look),
+        [one] => look.clean(&one.name),
         several => format!("{} segments", several.len()),
     };
     let every = match app.interval.as_secs_f64() {
@@ -83,10 +82,10 @@ fn title_line(app: &App, width: usize, look: Look) -> Line<'static> {
     let text = format!(
         "percpu top  {what}  {series} series  by {}  every {}",
         app.choice.order.name(),
-        clean(&every, look)
+        look.clean(&every)
     );
     if !app.frozen {
-        return Line::styled(fit(&text, width, look), look.style(Ink::Title));
+        return Line::styled(look.fit(&text, width), look.style(Ink::Title));
     }
     let ago = app.ago().as_secs_f64();
     let frozen = if app.choice.at.is_some() {
@@ -100,7 +99,7 @@ fn title_line(app: &App, width: usize, look: Look) -> Line<'static> {
         "  FROZEN".to_string()
     };
     let left = width.saturating_sub(frozen.width());
-    let text = fit(&text, left.min(text.width()), look);
+    let text = look.fit(&text, left.min(text.width()));
     Line::from(vec![
         Span::styled(text, look.style(Ink::Title)),
         Span::styled(frozen, look.style(Ink::Alarm)),
@@ -108,7 +107,7 @@ fn title_line(app: &App, width: usize, look: Look) -> Line<'static> {
 }
 
 fn status_line(app: &App, width: usize, look: Look) -> Line<'static> {
-    let filter = clean(&app.choice.filter, look);
+    let filter = look.clean(&app.choice.filter);
     if app.typing {
         let cursor = look.pick("▏", "_");
         return Line::styled(format!("/{filter}{cursor}"), look.style(Ink::Title));
@@ -118,7 +117,7 @@ fn status_line(app: &App, width: usize, look: Look) -> Line<'static> {
         .iter()
         .find_map(|b| Some(format!("segment {}: {}", b.name, b.lost.as_ref()?.0)));
     if let Some(said) = app.said.as_ref().or(lost.as_ref()) {
-        let text = fit(&clean(said, look), width, look);
+        let text = look.fit(&look.clean(said), width);
         return Line::styled(text, look.style(Ink::Alarm));
     }
     let mut text = String::new();
@@ -130,7 +129,7 @@ fn status_line(app: &App, width: usize, look: Look) -> Line<'static> {
     } else {
         "? help  / search  n r c sort  Space freeze  Tab details  q quit"
     };
-    Line::styled(fit(&text, width, look), look.style(Ink::Quiet))
+    Line::styled(look.fit(&text, width), look.style(Ink::Quiet))
 }
 
 fn draw_table(frame: &mut Frame, app: &mut App, area: Rect, look: Look) {
@@ -179,11 +178,10 @@ fn draw_details(frame: &mut Frame, app: &mut App, area: Rect, look: Look) {
     let graphs = if two { right.width } else { left.width };
     let widths = (usize::from(left.width), usize::from(graphs));
     let mut details = pane::details(app, widths, usize::from(area.height), look);
-    let title = format!(" {} ", clean(&details.title, look));
-    let title = fit(
+    let title = format!(" {} ", look.clean(&details.title));
+    let title = look.fit(
         &title,
         title.width().min(border.width.saturating_sub(2).into()),
-        look,
     );
     let line = look.pick("─", "-");
     let rest = usize::from(border.width).saturating_sub(title.width() + 1);
@@ -214,7 +212,7 @@ fn draw_help(frame: &mut Frame, app: &mut App, area: Rect, look: Look) {
             ]));
         } else {
             lines.push(Line::styled(key.trim().to_string(), look.style(Ink::Title)));
-            let text = super::text::wrap(text, width.saturating_sub(2).max(1));
+            let text = crate::text::wrap(text, width.saturating_sub(2).max(1));
             lines.extend(text.into_iter().map(|t| Line::from(format!("  {t}"))));
         }
     }

@@ -20,7 +20,7 @@ mod watch_print;
 use std::io::Write;
 
 use crate::failure::{Exit, Failure};
-use crate::terminal::plain_json;
+use crate::text::plain_json;
 
 /// Write to stdout.
 fn print(text: &str) -> Result<(), Failure> {

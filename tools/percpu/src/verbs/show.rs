@@ -6,7 +6,8 @@ use crate::expose;
 use crate::failure::{Exit, Failure};
 use crate::model::snapshot::Snapshot;
 use crate::model::{find, About, Kind, Picture, Series};
-use crate::terminal::{plain_lines, Terminal};
+use crate::terminal::Terminal;
+use crate::text::plain_lines;
 
 use super::select::Select;
 use super::{json, print, show_table};

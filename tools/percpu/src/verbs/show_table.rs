@@ -23,6 +23,29 @@ pub fn text(
     series: &[&Series],
     per_cpu: bool,
 ) -> String {
+    let table = Table {
+        terminal,
+        heads: &["SERIES", "VALUE", "UNIT", "HELP"],
+        right: &[false, true, false, false],
+        headed: true,
+        lines: lines(terminal, picture, series, per_cpu),
+    };
+    let mut out = head(terminal, name, picture) + "\n";
+    if series.is_empty() {
+        out.push_str("There is nothing to show.\n");
+    } else {
+        out.push_str(&table.text());
+    }
+    out.push_str(&overflows(terminal, series));
+    if picture.pending > 0 {
+        let records = many(picture.pending.into(), "record has", "records have");
+        let _ = writeln!(out, "{records} no metric: it is being declared, was left by a killed process, or is damaged.");
+    }
+    out
+}
+
+/// A row for each series, and lines for what stands below it.
+fn lines(terminal: &Terminal, picture: &Picture, series: &[&Series], per_cpu: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut last_name = "";
     for s in series {
@@ -50,25 +73,7 @@ pub fn text(
                 .map(|t| Line::Text(INDENT.to_string() + &t)),
         );
     }
-    let table = Table {
-        terminal,
-        heads: &["SERIES", "VALUE", "UNIT", "HELP"],
-        right: &[false, true, false, false],
-        headed: true,
-        lines,
-    };
-    let mut out = head(terminal, name, picture) + "\n";
-    if series.is_empty() {
-        out.push_str("There is nothing to show.\n");
-    } else {
-        out.push_str(&table.text());
-    }
-    out.push_str(&overflows(terminal, series));
-    if picture.pending > 0 {
-        let records = many(picture.pending.into(), "record has", "records have");
-        let _ = writeln!(out, "{records} no metric: it is being declared, was left by a killed process, or is damaged.");
-    }
-    out
+    lines
 }
 
 fn head(terminal: &Terminal, name: &str, picture: &Picture) -> String {

@@ -10,7 +10,8 @@ use crate::args::Watch;
 use crate::failure::Failure;
 use crate::model::snapshot::{seconds, FORMAT};
 use crate::model::{labels_text, Number};
-use crate::terminal::{plain, Terminal};
+use crate::terminal::Terminal;
+use crate::text::plain;
 
 use super::changed::{Changed, Event};
 use super::json;
