@@ -332,7 +332,7 @@ struct percpu_reader_facts {
 	uint64_t cells_free;	  /* bytes of a lane that are not, in the chunks that there are */
 	uint64_t records_bytes;	  /* bytes of records, with the gaps between them */
 	uint64_t records_most;	  /* the most bytes of records that there can be */
-	uint32_t format;	  /* major version of the file */
+	uint32_t format_major;	  /* major version of the file */
 	uint32_t format_minor;	  /* minor version */
 	uint32_t version;	  /* version of the segment in it */
 	uint32_t chunks;	  /* which it is made of */

@@ -44,7 +44,7 @@ static void facts_of_headers(const struct percpu_reader *r, struct percpu_reader
 				image->chunks->at[i]->header->used[k]);
 	f->cells_used = units * (PERCPU_LANE_SIZE / PERCPU_UNITS);
 	f->cells_free = (uint64_t)image->n * PERCPU_LANE_SIZE - f->cells_used;
-	f->format = version & 0xffff;
+	f->format_major = version & 0xffff;
 	f->format_minor = version >> 16;
 }
 

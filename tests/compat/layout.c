@@ -441,7 +441,7 @@ AT(percpu_reader_facts, cells_used, 16, 16, 16);
 AT(percpu_reader_facts, cells_free, 24, 24, 24);
 AT(percpu_reader_facts, records_bytes, 32, 32, 32);
 AT(percpu_reader_facts, records_most, 40, 40, 40);
-AT(percpu_reader_facts, format, 48, 48, 48);
+AT(percpu_reader_facts, format_major, 48, 48, 48);
 AT(percpu_reader_facts, format_minor, 52, 52, 52);
 AT(percpu_reader_facts, version, 56, 56, 56);
 AT(percpu_reader_facts, chunks, 60, 60, 60);

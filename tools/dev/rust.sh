@@ -137,18 +137,20 @@ tool_installed()
 		bash -n "$dir/root/usr/share/bash-completion/completions/percpu.bash"
 }
 
-# The command-line tool, and what it says of this machine.
+# The command-line tool, and what it says of this machine and of the server of examples/prefork.
 test_tool()
 {
+	local prefork=$build/gcc/examples/prefork/prefork
 	step 'percpu: installed' tool_installed
-	step 'percpu: tests' crate test --release -p percpu-tool
-	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/release/percpu"
-	if [ -x "$build/gcc/examples/prefork/prefork" ]; then
+	if [ -x "$prefork" ]; then
+		PERCPU_PREFORK=$prefork step 'percpu: tests' crate test --release -p percpu-tool
 		step 'percpu: prefork' tap "$rust/percpu.tap" tests/cli/test_percpu.py \
-			"$rust/release/percpu" "$build/gcc/examples/prefork/prefork" examples/prefork/load.py
+			"$rust/release/percpu" "$prefork" examples/prefork/load.py
 	else
+		step 'percpu: tests' crate test --release -p percpu-tool
 		record SKIP 'percpu: prefork' 'no libevent, or no http-parser'
 	fi
+	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/release/percpu"
 }
 
 # Its status is $not_here where there is no cargo.

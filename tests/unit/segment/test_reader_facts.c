@@ -69,7 +69,7 @@ static void an_empty_segment_has_its_facts(void **state)
 	assert_int_equal(f.cells_used + f.cells_free, PERCPU_LANE_SIZE);
 	assert_int_equal(f.records_bytes, 0);
 	assert_int_equal(f.records_most, 128 << 20);
-	assert_int_equal(f.format, PERCPU_FORMAT_MAJOR);
+	assert_int_equal(f.format_major, PERCPU_FORMAT_MAJOR);
 	assert_int_equal(f.format_minor, PERCPU_FORMAT_MINOR);
 	assert_int_equal(f.version, PERCPU_SEGMENT_VERSION);
 	assert_int_equal(f.chunks, 1);

@@ -4215,7 +4215,7 @@ pub struct percpu_reader_facts {
     pub cells_free: u64,
     pub records_bytes: u64,
     pub records_most: u64,
-    pub format: u32,
+    pub format_major: u32,
     pub format_minor: u32,
     pub version: u32,
     pub chunks: u32,
@@ -4257,8 +4257,8 @@ const _: () = {
         "Offset of field: percpu_reader_facts::records_most",
     ][::core::mem::offset_of!(percpu_reader_facts, records_most) - 40usize];
     [
-        "Offset of field: percpu_reader_facts::format",
-    ][::core::mem::offset_of!(percpu_reader_facts, format) - 48usize];
+        "Offset of field: percpu_reader_facts::format_major",
+    ][::core::mem::offset_of!(percpu_reader_facts, format_major) - 48usize];
     [
         "Offset of field: percpu_reader_facts::format_minor",
     ][::core::mem::offset_of!(percpu_reader_facts, format_minor) - 52usize];

@@ -94,7 +94,7 @@ impl Facts {
             cells_free: raw.cells_free,
             records_bytes: raw.records_bytes,
             records_most: raw.records_most,
-            format: (raw.format, raw.format_minor),
+            format: (raw.format_major, raw.format_minor),
             version: raw.version,
             chunks: raw.chunks,
             chunks_most: raw.chunks_most,
