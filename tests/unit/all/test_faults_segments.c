@@ -225,10 +225,38 @@ static void watched_segments_need_memory(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* A file is removed only once the removal is announced in it, and everything in it was read. */
+static void what_is_not_read_or_announced_stays(void **state)
+{
+	const char *path = test_path("announced");
+	struct percpu_segment *s = NULL;
+	unsigned failed;
+
+	(void)state;
+	assert_int_equal(percpu_segment_open(path, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	fault_set(FAULT_PWRITE, 0, EIO, false);
+	assert_int_equal(percpu_segment_remove(path, 0), -EIO);
+	assert_int_equal(fault_clear(), 1);
+	for (unsigned n = 0;; n++) {
+		int e;
+
+		assert_int_equal(access(path, F_OK), 0);
+		fault_set(FAULT_PREAD, n, EIO, false);
+		e = percpu_segment_remove(path, 0);
+		failed = fault_clear();
+		assert_int_equal(e, failed != 0 ? -EIO : 0);
+		if (failed == 0)
+			break;
+	}
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_fails_in_turn),
+		cmocka_unit_test(what_is_not_read_or_announced_stays),
 		cmocka_unit_test(watched_segments_need_memory),
 	};
 

@@ -274,6 +274,31 @@ static void readers_keep_nothing(void **state)
 	percpu_reader_close(r);
 }
 
+/* Where the directory of a segment was, there is a file now. */
+static void readers_see_that_the_directory_is_gone(void **state)
+{
+	struct percpu_segment *s = NULL;
+	struct percpu_reader *r = NULL;
+	char directory[160], inside[176];
+	int fd;
+
+	(void)state;
+	snprintf(directory, sizeof(directory), "%s", test_path("directory"));
+	snprintf(inside, sizeof(inside), "%s/segment", directory);
+	assert_int_equal(mkdir(directory, 0700), 0);
+	assert_int_equal(percpu_segment_open(inside, ALL, NULL, &s), 0);
+	percpu_segment_close(s);
+	assert_int_equal(percpu_reader_open(inside, &r), 0);
+	assert_int_equal(unlink(inside), 0);
+	assert_int_equal(rmdir(directory), 0);
+	fd = open(directory, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(percpu_reader_read(r), -ESTALE);
+	percpu_reader_close(r);
+	assert_int_equal(unlink(directory), 0);
+}
+
 /* What is no segment stays. */
 
 static void make_file(const char *text)
@@ -519,6 +544,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(exec_gives_it_up),
 		cmocka_unit_test(descriptors_keep_nothing_afterwards),
 		cmocka_unit_test(readers_keep_nothing),
+		cmocka_unit_test(readers_see_that_the_directory_is_gone),
 		cmocka_unit_test(other_files_stay),
 		cmocka_unit_test(wrong_arguments_are_refused),
 		cmocka_unit_test(other_users_files_stay),

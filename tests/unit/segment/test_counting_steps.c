@@ -295,6 +295,59 @@ static void the_file_that_was_opened_is_removed(void **state)
 	assert_int_equal(percpu_segment_remove(path, 0), 0);
 }
 
+/* The same, but no process counts in the file that has the name then. */
+static void replace_by_idle_file(void)
+{
+	remove_it_too();
+	make_segment();
+}
+
+static void a_file_that_replaces_it_is_removed(void **state)
+{
+	(void)state;
+	make_segment();
+	happens_when("removal: opened", replace_by_idle_file);
+	remove_it();
+	assert_true(has_happened());
+	assert_int_equal(removed_too, 0);
+	assert_int_equal(removed, 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* A child of fork has the open file of a process that removes it, and the file gets another name: it
+ * is removed from none, and is locked no longer. */
+
+static pid_t child;
+
+static int stay(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void fork_and_rename(void)
+{
+	child = test_fork(stay, NULL);
+	assert_int_equal(rename(path, test_path("renamed")), 0);
+}
+
+static void children_do_not_keep_the_lock(void **state)
+{
+	(void)state;
+	make_segment();
+	happens_when("removal: locked", fork_and_rename);
+	remove_it();
+	assert_true(has_happened());
+	assert_int_equal(removed, -ENOENT);
+	assert_int_equal(percpu_segment_open(test_path("renamed"), 0, NULL, &segment), 0);
+	percpu_segment_close(segment);
+	assert_int_equal(percpu_segment_remove(test_path("renamed"), 0), 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(test_wait(child, 60), SIGKILL);
+}
+
 /* Killed. */
 
 static int remove_and_die(void *step)
@@ -371,6 +424,8 @@ int main(void)
 		unlocked(a_file_is_opened_while_it_is_removed),
 		one(two_remove_a_file_at_once),
 		one(the_file_that_was_opened_is_removed),
+		one(a_file_that_replaces_it_is_removed),
+		one(children_do_not_keep_the_lock),
 		one(killed_removals_disturb_nobody),
 		one(killed_openers_keep_nothing),
 	};

@@ -13,6 +13,7 @@
 #include <percpu/reader.h>
 
 #include "declared.h"
+#include "steps.h"
 #include "support.h"
 #include "../family_calls.h"
 #include "../root_file.h"
@@ -21,6 +22,28 @@
 #include "segment/segment.h"
 
 static struct percpu_reader *reader;
+
+/* Something happens before that read from the file, or at a step of that name. */
+static unsigned reads_left;    /* 0: before none */
+static const char *waits_when; /* NULL: at none */
+static void (*meanwhile)(void);
+
+void test_step(const char *name)
+{
+	if (waits_when == NULL || strcmp(name, waits_when) != 0)
+		return;
+	waits_when = NULL;
+	meanwhile();
+}
+
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
+{
+	if (reads_left != 0 && --reads_left == 0)
+		meanwhile();
+	return __real_pread64(fd, to, n, at);
+}
 
 static int open_it(void **state)
 {
@@ -202,6 +225,58 @@ static void owners_are_counted(void **state)
 	assert_int_equal(facts().owners_dead, 1);
 }
 
+/* The first record and the first owner each need a new chunk. */
+static void declare_and_join(void)
+{
+	declare("a_total");
+	assert_int_equal(percpu_segment_join(s, "parent", 0), 0);
+}
+
+static void files_grow_meanwhile(void **state)
+{
+	struct percpu_reader_facts f;
+	unsigned n;
+
+	meanwhile = declare_and_join;
+	for (n = 1;; n++) {
+		reads_left = n;
+		f = facts();
+		if (reads_left != 0)
+			break;
+		assert_int_equal(f.cells_used + f.cells_free, f.chunks * PERCPU_LANE_SIZE);
+		assert_true(f.records_in_use <= 1 && f.records_pending == 0);
+		assert_int_equal(f.records_bytes != 0, f.records_in_use != 0);
+		assert_true(f.owners_alive <= 1 && f.owners_dead == 0);
+		assert_int_equal(close_it(state), 0);
+		assert_int_equal(open_it(state), 0);
+	}
+	reads_left = 0;
+	assert_true(n > 3);
+}
+
+static void cut_it(void)
+{
+	assert_int_equal(truncate(path, PERCPU_HEAD), 0);
+}
+
+/* All chunks were copied before. */
+static void files_cut_short_meanwhile_have_their_chunks(void **state)
+{
+	struct percpu_reader_facts f;
+
+	(void)state;
+	declare("a_total");
+	percpu_segment_close(s);
+	s = NULL;
+	meanwhile = cut_it;
+	waits_when = "facts: copied";
+	f = facts();
+	assert_null(waits_when);
+	assert_int_equal(f.file_bytes, PERCPU_HEAD);
+	assert_int_equal(f.chunks, 2);
+	assert_int_equal(f.chunks_most, 2);
+}
+
 static void wrong_arguments_and_files_are_errors(void **state)
 {
 	struct percpu_reader_facts f = { .file_bytes = 77 };
@@ -248,6 +323,8 @@ int main(void)
 		one(locks_have_a_state),
 		one(unfinished_resets_are_told),
 		one(owners_are_counted),
+		one(files_grow_meanwhile),
+		one(files_cut_short_meanwhile_have_their_chunks),
 		one(wrong_arguments_and_files_are_errors),
 		one(a_descriptor_to_read_is_enough),
 	};
