@@ -74,6 +74,11 @@ fn names_that_lead_nowhere() {
         sentence.contains(&one.0) && sentence.contains(&two.0),
         "{sentence}"
     );
+    // A name that others begin with is that of one.
+    let longer = Named(format!("{}0", one.0));
+    drop(longer.make());
+    assert_eq!(json(&["show", &one.0, "--json"])["segment"], one.0.as_str());
+    drop(longer);
     let unique = one.0.strip_suffix(char::is_numeric).unwrap();
     assert_eq!(json(&["show", unique, "--json"])["segment"], one.0.as_str());
 }

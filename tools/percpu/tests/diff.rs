@@ -138,8 +138,41 @@ fn gone_reset_and_anew() {
     let segment = name.make();
     segment.counter(&Metric::new("n_total")).unwrap().add(1000);
     let d = json(&["diff", after.text(), &name.0, "--json"]);
+    assert_eq!(d["reset"], json!(true), "{d}");
     assert_eq!(series(&d, "n_total", "")["event"], json!("reset"), "{d}");
     assert!(series(&d, "n_total", "")["delta"].is_null());
+}
+
+#[test]
+fn what_an_earlier_picture_left_out_is_no_growth() {
+    let name = Named::new("left-out");
+    let segment = name.make();
+    let last = segment.latest(&Metric::new("last")).unwrap();
+    segment.counter(&Metric::new("n_total")).unwrap().add(100);
+    let text = prints(&["show", &name.0, "--json", "last"]);
+    let before = Scratch::with("left-out-a", text);
+    last.set(1.5).unwrap();
+    let after = snapshot("left-out-b", &name);
+    let d = json(&["diff", before.text(), after.text(), "--json"]);
+    let n = series(&d, "n_total", "");
+    assert_eq!((&n["event"], &n["value"]), (&json!("new"), &json!(100)));
+    assert_eq!((&n["delta"], &n["rate"]), (&Value::Null, &Value::Null));
+    // A value that appeared, and one that vanished.
+    let appeared = series(&d, "last", "");
+    assert_eq!(
+        (&appeared["event"], &appeared["value"]),
+        (&json!("new"), &json!(1.5))
+    );
+    let text = prints(&["show", &name.0, "--json"]);
+    let lost = text.replace("\"value\": 1.5", "\"missing\": \"It cannot be read.\"");
+    assert_ne!(lost, text);
+    let lost = Scratch::with("left-out-c", lost);
+    let d = json(&["diff", after.text(), lost.text(), "--json"]);
+    let vanished = series(&d, "last", "");
+    assert_eq!(
+        (&vanished["event"], &vanished["value"]),
+        (&json!("gone"), &Value::Null)
+    );
 }
 
 #[test]

@@ -79,6 +79,13 @@ fn writers_are_counted() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert_eq!(seen(), json!(3));
+    // Files that are not there have none.
+    let all = json(&["ls", "--json"]);
+    assert_eq!(entry(&all, &name.0)["writers"]["seen"], json!(3));
+    let out = run(&["ls", "no_such_segment", &name.0, "--json"]);
+    let both: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(entry(&both, "no_such_segment")["writers"], Value::Null);
+    assert_eq!(entry(&both, &name.0)["writers"]["seen"], json!(3));
     let mut killed = children.pop().unwrap();
     killed.kill().unwrap();
     killed.wait().unwrap();

@@ -56,23 +56,28 @@ fn percpu(arguments: &[&str]) -> Ran {
 
 /// The same at a terminal, where a person answers.
 fn answered(arguments: &[&str], answer: &str) -> (u32, String) {
+    answered_after(arguments, answer, || {})
+}
+
+/// The same, where something happens between the question and the answer.
+fn answered_after(arguments: &[&str], answer: &str, meanwhile: impl FnOnce()) -> (u32, String) {
     let pty = native_pty_system().openpty(PtySize::default()).unwrap();
     let mut command = CommandBuilder::new(PERCPU);
     command.args(arguments);
     let mut child = pty.slave.spawn_command(command).unwrap();
     drop(pty.slave);
-    pty.master
-        .take_writer()
-        .unwrap()
-        .write_all(answer.as_bytes())
-        .unwrap();
+    let mut reader = pty.master.try_clone_reader().unwrap();
     let mut screen = Vec::new();
+    while !screen.ends_with(b"[y/N] ") {
+        let mut byte = [0];
+        assert_eq!(reader.read(&mut byte).unwrap(), 1);
+        screen.extend(byte);
+    }
+    meanwhile();
+    let mut writer = pty.master.take_writer().unwrap();
+    writer.write_all(answer.as_bytes()).unwrap();
     // The other end of a terminal that has gone is an error.
-    let _ = pty
-        .master
-        .try_clone_reader()
-        .unwrap()
-        .read_to_end(&mut screen);
+    let _ = reader.read_to_end(&mut screen);
     let code = child.wait().unwrap().exit_code();
     (code, String::from_utf8_lossy(&screen).into_owned())
 }
@@ -145,6 +150,97 @@ fn a_person_is_asked() {
     let (code, _) = answered(&["gc", file.path()], "y\n");
     assert_eq!((code, file.0.exists()), (0, false));
     assert_eq!(percpu(&["gc", file.path()]).code, 3);
+}
+
+#[test]
+fn a_process_that_begins_before_the_answer_keeps_the_file() {
+    let file = File::new("gc-late");
+    drop(Segment::create(file.path()).unwrap());
+    let mut segment = None;
+    let (code, screen) = answered_after(&["gc", file.path()], "y\n", || {
+        segment = Some(Segment::open(file.path()).unwrap());
+    });
+    assert!(screen.contains("kept: "), "{screen}");
+    assert!(!screen.contains(": removed"), "{screen}");
+    assert_eq!((code, file.0.exists()), (6, true));
+}
+
+#[test]
+fn those_that_are_kept_do_not_keep_others() {
+    let (used, idle) = (File::new("gc-used"), File::new("gc-idle"));
+    let segment = Segment::create(used.path()).unwrap();
+    drop(Segment::create(idle.path()).unwrap());
+    let ran = percpu(&["gc", "--yes", used.path(), idle.path()]);
+    assert_eq!(
+        (ran.code, used.0.exists(), idle.0.exists()),
+        (6, true, false)
+    );
+    drop(segment);
+}
+
+/// This is no test of its own: the next one runs it where /dev/shm is another one.
+#[test]
+#[ignore = "it is a part of others"]
+fn all_of_a_machine() {
+    let shm = std::path::Path::new("/dev/shm");
+    if std::env::var(CHILD).as_deref() != Ok("all") || shm.read_dir().unwrap().next().is_some() {
+        return;
+    }
+    let used = Segment::create("used").unwrap();
+    drop(Segment::create("idle").unwrap());
+    std::fs::write(shm.join("percpu.text"), "no segment").unwrap();
+    // The head of a file of HAProxy, without an object.
+    let mut haproxy = [0; 672];
+    haproxy[..2].copy_from_slice(&[1, 3]);
+    std::fs::write(shm.join("haproxy"), haproxy).unwrap();
+    let ran = percpu(&["gc", "--yes"]);
+    let mut left: Vec<_> = shm
+        .read_dir()
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        ["haproxy", "percpu.text", "percpu.used"],
+        "{}",
+        ran.out
+    );
+    assert_eq!(ran.code, 0, "to be kept is no failure: {}", ran.out);
+    assert!(
+        ran.out.contains("used: kept: a process counts in it\n"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("idle: removed\n"), "{}", ran.out);
+    assert!(!ran.out.contains("haproxy"), "{}", ran.out);
+    drop(used);
+    println!("all is well");
+}
+
+#[test]
+fn without_names_all_idle_segments_are_removed() {
+    let mount = "mount -t tmpfs none /dev/shm";
+    let own_shm = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-r", "-m", "sh", "-c", script]);
+        command
+            .arg(std::env::current_exe().unwrap())
+            .env(CHILD, "all");
+        command.output()
+    };
+    if !own_shm(mount).is_ok_and(|out| out.status.success()) {
+        eprintln!("unshare(1) is not there, or not permitted");
+        return;
+    }
+    let run = "exec \"$0\" --ignored --exact all_of_a_machine --nocapture";
+    let out = own_shm(&format!("{mount} && {run}")).unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(
+        said.contains("all is well"),
+        "{said}{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
-use common::{every_kind, percpu, prints, python, series, Named, HOSTILE};
+use common::{every_kind, percpu, prints, python, series, Named, Scratch, HOSTILE};
 use percpu::{Counter, Histogram, HistogramOptions, Metric, Segment, SegmentOptions};
 use serde_json::{json, Value};
 
@@ -158,6 +158,32 @@ fn resets_are_said() {
 }
 
 #[test]
+fn a_series_that_begins_anew_is_no_growth() {
+    let name = Named::new("series-anew");
+    let segment = name.make();
+    let family = segment.family::<Counter>(&Metric::new("f_total"), &["x"], 10);
+    let family = family.unwrap();
+    family.add(&["again"], 5).unwrap();
+    let mut watch = Watch::start(&[&name.0, "--json"]);
+    watch.look();
+    // The tool takes starts for the same that are 10 ms apart.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    family.remove(&["again"]).unwrap();
+    family.add(&["again"], 50).unwrap();
+    let anew = loop {
+        let look = watch.look();
+        let all = look["series"].as_array().unwrap().clone();
+        if let Some(s) = all.into_iter().find(|s| s["value"] == json!(50)) {
+            break s;
+        }
+    };
+    assert_eq!(
+        (&anew["event"], &anew["delta"]),
+        (&json!("new"), &Value::Null)
+    );
+}
+
+#[test]
 fn another_file_and_none() {
     let name = Named::new("replaced");
     let segment = name.make();
@@ -252,4 +278,62 @@ print(json.dumps(list(csv.DictReader(sys.stdin, strict=True))))";
     );
     let fields = rows.iter().all(|r| r.as_object().unwrap().len() == 8);
     assert!(fields, "{text}");
+}
+
+#[test]
+fn csv_of_what_happens_is_read_by_python() {
+    let file = Scratch::new("csv,\"event\"");
+    let make = || {
+        let segment = Segment::create(file.text()).unwrap();
+        counter(&segment).add(1);
+        let size = segment.extrema(&Metric::new("size")).unwrap();
+        [-1, 7].iter().for_each(|x| size.observe(*x).unwrap());
+    };
+    make();
+    let mut watch = Watch::start(&[file.text(), "--csv"]);
+    let mut text = String::new();
+    let mut until = |words: &str| {
+        while !text.lines().last().is_some_and(|l| l.contains(words)) {
+            text += &watch.line();
+        }
+    };
+    until(",size,");
+    std::fs::remove_file(&file.0).unwrap();
+    until("looking again");
+    make();
+    until("another file has the name");
+    until(",size,");
+    let script = "import csv, json, sys
+print(json.dumps([r for r in csv.reader(sys.stdin, strict=True)]))";
+    let rows: Value = serde_json::from_str(&python(script, &text).unwrap()).unwrap();
+    let rows = rows.as_array().unwrap();
+    assert!(
+        rows.iter().all(|r| r.as_array().unwrap().len() == 8),
+        "{text}"
+    );
+    assert_eq!(rows.iter().filter(|r| r[0] == "time").count(), 1, "{text}");
+    let event = rows
+        .iter()
+        .find(|r| r[1].as_str().unwrap().contains("looking again"));
+    assert!(
+        event.unwrap()[1].as_str().unwrap().contains(file.text()),
+        "{text}"
+    );
+    let size = rows.iter().find(|r| r[2] == "size").unwrap();
+    assert_eq!(size[5], "7", "{text}");
+}
+
+#[test]
+fn a_failure_is_said_again_after_it_was_over() {
+    let name = Named::new("again");
+    let hidden = Named::new("hidden");
+    drop(name.make());
+    let mut watch = Watch::start(&[&name.0, "--json"]);
+    watch.look();
+    for _ in 0..2 {
+        std::fs::rename(name.path(), hidden.path()).unwrap();
+        watch.event("looking again and again");
+        std::fs::rename(hidden.path(), name.path()).unwrap();
+        watch.until(|look| look["seconds"].is_number());
+    }
 }
