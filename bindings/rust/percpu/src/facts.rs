@@ -117,3 +117,36 @@ impl Facts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{sys, Facts, LockState};
+
+    #[test]
+    fn what_is_not_known_is_told() {
+        for (raw, counting) in [
+            (sys::PERCPU_FACT_NO, Some(false)),
+            (sys::PERCPU_FACT_YES, Some(true)),
+            (sys::PERCPU_FACT_UNKNOWN, None),
+        ] {
+            let raw = sys::percpu_reader_facts {
+                counting: raw,
+                ..Default::default()
+            };
+            assert_eq!(Facts::of(&raw).counting, counting);
+        }
+        for (lock, lock_holder, state) in [
+            (sys::PERCPU_LOCK_FREE, 0, LockState::Free),
+            (sys::PERCPU_LOCK_HELD, 7, LockState::Held(7)),
+            (sys::PERCPU_LOCK_DIED, 7, LockState::Died(Some(7))),
+            (sys::PERCPU_LOCK_DIED, 0, LockState::Died(None)),
+        ] {
+            let raw = sys::percpu_reader_facts {
+                lock,
+                lock_holder,
+                ..Default::default()
+            };
+            assert_eq!(Facts::of(&raw).lock, state);
+        }
+    }
+}

@@ -299,3 +299,40 @@ impl Segment {
         .map(OwnedFGauge)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{list, NO_VALUE};
+
+    /// Owners come and go between two calls of a list.
+    #[test]
+    fn lists_have_those_of_the_last_call() {
+        for (there, calls) in [
+            ([0, 0, 0], 1),
+            ([2, 2, 0], 2),
+            ([2, 3, 3], 3),
+            ([3, 1, 0], 2),
+        ] {
+            let call = Cell::new(0);
+            let all = list(|out, room, n| {
+                let now: usize = there[call.get()];
+                call.set(call.get() + 1);
+                for i in 0..now.min(room) {
+                    // SAFETY: there is room for so many.
+                    unsafe { *out.add(i) = NO_VALUE };
+                    // SAFETY: as above.
+                    unsafe { (*out.add(i)).pid = call.get() as u32 };
+                }
+                // SAFETY: the number is valid.
+                unsafe { *n = now };
+                0
+            });
+            let pids: Vec<_> = all.unwrap().iter().map(|v| v.pid).collect();
+            assert_eq!(call.get(), calls);
+            assert_eq!(pids, vec![calls as u32; there[calls - 1]]);
+        }
+        assert!(list(|_, _, _| -libc::EBADMSG).is_err());
+    }
+}

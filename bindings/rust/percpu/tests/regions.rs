@@ -169,6 +169,9 @@ fn a_region_may_be_private_or_in_a_memfd() {
     ring.put(&[7; 100]).unwrap();
     let again = RegionOptions::new().open_fd(&memfd).unwrap();
     assert_eq!(memfd.as_raw_fd(), fd);
+    let to_read = RegionOptions::new().read_only().open_fd(&memfd).unwrap();
+    let denied = Ring::attach(&to_read, ring.key()).unwrap().put(b"no");
+    assert!(matches!(denied, Err(Error::Denied(_))));
     drop((memfd, region, ring));
     let ring = Ring::open(&again, 0, 1 << 18, WhenFull::Keep).unwrap();
     let mut reader = ring.reader().unwrap();

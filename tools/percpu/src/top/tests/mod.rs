@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The state and the screen, driven by pictures of real segments at chosen times.
 
+mod anew;
 mod files;
 mod keys;
 mod screens;
