@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Bugs in the crates of bindings/rust, which a test of a crate must see.
+"""Bugs in the crates of bindings/rust and in the tool, which a test of a crate must see.
 
-A test is named CRATE TARGET NAME: a test of the crate's library if TARGET is "lib", or of
-tests/TARGET.rs. There is one copy of the code. A bug is patched into it, what changed is compiled,
+A test is named CRATE TARGET NAME: a test of the crate's library if TARGET is "lib", of its program if
+it is "bin", or of tests/TARGET.rs. There is one copy of the code. A bug is patched into it, what changed is compiled,
 and the patch is taken back.
 """
 
@@ -31,9 +31,12 @@ def cargo(directory, test, *arguments):
     """Return the command that builds a test, and runs it unless the arguments say otherwise."""
     crate, target, name = test.split()
     command = ["cargo", "test", "-q", "--locked", "--release", "-p", crate]
-    command += ["--features", "vendored", "--target-dir", directory / "target"]
+    command += ["--target-dir", directory / "target"]
     command += ["--manifest-path", directory / "code/bindings/rust/Cargo.toml"]
-    command += ["--lib"] if target == "lib" else ["--test", target]
+    if crate != "percpu-tool":  # which has that feature of the library always
+        command += ["--features", "vendored"]
+    targets = {"lib": ["--lib"], "bin": ["--bins"]}
+    command += targets.get(target, ["--test", target])
     return command + (list(arguments) or ["--", "--exact", name])
 
 
