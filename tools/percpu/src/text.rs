@@ -106,6 +106,25 @@ pub fn fit(text: &str, columns: usize, utf8: bool) -> String {
     format!("{text}{}", " ".repeat(columns - text.width()))
 }
 
+/// The same, cut in the middle: names that begin alike differ at the end.
+pub fn fit_ends(text: &str, columns: usize, utf8: bool) -> String {
+    if text.width() <= columns || columns == 0 {
+        return fit(text, columns, utf8);
+    }
+    let mut room = (columns - 1) / 2;
+    let fits = |(_, c): &(usize, char)| match room.checked_sub(c.width().unwrap_or(0)) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let end = text.char_indices().rev().take_while(fits).last();
+    let (begin, end) = text.split_at(end.map_or(text.len(), |(at, _)| at));
+    // What is before the end is longer than its room, so that it is cut and has the mark.
+    fit(begin, columns.saturating_sub(end.width()), utf8) + end
+}
+
 /// The same, at the right.
 pub fn right(text: &str, columns: usize, utf8: bool) -> String {
     let text = cut(text, columns, utf8);
@@ -189,9 +208,15 @@ mod tests {
         assert_eq!(fit("漢", 1, true), "…");
         assert_eq!(fit("x", 0, true), "");
         assert_eq!(right("7", 3, true), "  7");
+        assert_eq!(fit_ends("abcdef", 6, true), "abcdef");
+        assert_eq!(fit_ends("abcdef", 5, true), "ab…ef");
+        assert_eq!(fit_ends("abcdefgh", 4, false), "ab~h");
+        assert_eq!(fit_ends("漢字漢字", 6, true), "漢… 字");
+        assert_eq!(fit_ends("abc", 1, true), "…");
         for columns in 0..12 {
             for text in ["", "abc", "漢字漢字", "e\u{301}e\u{301}e\u{301}"] {
                 assert_eq!(fit(text, columns, true).width(), columns);
+                assert_eq!(fit_ends(text, columns, true).width(), columns);
                 assert_eq!(right(text, columns, true).width(), columns);
             }
         }

@@ -116,6 +116,11 @@ impl Look {
         text::fit(text, columns, self.utf8)
     }
 
+    /// The same, cut in the middle.
+    pub fn fit_ends(self, text: &str, columns: usize) -> String {
+        text::fit_ends(text, columns, self.utf8)
+    }
+
     /// The same, at the right.
     pub fn right(self, text: &str, columns: usize) -> String {
         text::right(text, columns, self.utf8)

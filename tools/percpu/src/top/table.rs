@@ -18,23 +18,33 @@ const NUMBER: usize = 8;
 /// Three digits, a prefix, a space and a unit.
 const VALUE: usize = 10;
 
+/// The columns of averages.
+const AVERAGES: [&str; 3] = ["10 s", "100 s", "1000 s"];
+
 /// Which columns there is room for.
 struct Columns {
     name: usize,
     change: bool,
-    averages: bool,
+    /// How many of [`AVERAGES`].
+    averages: usize,
     trend: usize,
 }
 
 impl Columns {
     fn new(width: usize) -> Self {
-        let (change, averages) = (width >= 110, width >= 72);
+        let change = width >= 110;
+        // In 80 columns a name needs the room of the last one.
+        let averages = match width {
+            0..72 => 0,
+            72..100 => 2,
+            _ => 3,
+        };
         let trend = match width {
             0..60 => 0,
             60..110 => 10,
             _ => 10 + (width - 110) / 4,
         };
-        let numbers = 1 + usize::from(change) + if averages { 3 } else { 0 };
+        let numbers = 1 + usize::from(change) + averages;
         let taken = 2 + VALUE + 1 + numbers * (NUMBER + 1) + if trend > 0 { trend + 1 } else { 0 };
         let name = width.saturating_sub(taken);
         Self {
@@ -49,7 +59,7 @@ impl Columns {
 impl Columns {
     /// What is behind the value of a row without other numbers.
     fn without_numbers(&self) -> String {
-        let n = 1 + usize::from(self.change) + if self.averages { 3 } else { 0 };
+        let n = 1 + usize::from(self.change) + self.averages;
         format!(" {:>NUMBER$}", "-").repeat(n)
     }
 }
@@ -64,9 +74,8 @@ pub fn head(width: usize, look: Look) -> Line<'static> {
         add("change");
     }
     add("rate/s");
-    if columns.averages {
-        ["10 s", "100 s", "1000 s"].into_iter().for_each(&mut add);
-    }
+    let averages = AVERAGES.into_iter().take(columns.averages);
+    averages.for_each(&mut add);
     if columns.trend > 0 {
         text += &format!(" {}", look.fit("trend", columns.trend));
     }
@@ -92,7 +101,7 @@ pub fn row(app: &App, row: &Row, cursor: bool, width: usize, look: Look) -> Line
             let columns = Columns::new(width);
             let mut text = format!(
                 "{mark}{} ",
-                look.fit(&name(board, what, look), columns.name)
+                look.fit_ends(&name(board, what, look), columns.name)
             );
             text += &numbers(board, row, &columns, look);
             let back = board.back(app.choice.at, app.choice.tolerance);
@@ -187,9 +196,8 @@ fn numbers(board: &Board, row: &Row, columns: &Columns, look: Look) -> String {
         add(n.change);
     }
     add(n.rate);
-    if columns.averages {
-        n.averages.into_iter().for_each(&mut add);
-    }
+    let averages = n.averages.into_iter().take(columns.averages);
+    averages.for_each(&mut add);
     text
 }
 
