@@ -7,7 +7,8 @@ const THOUSANDS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 const PARTS: [&str; 5] = ["", "m", "µ", "n", "p"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// In at most 6 columns: `0`, `7`, `999`, `1.50k`, `12.3M`, `-4.00G`, `25.0m`.
+/// In at most 6 columns and a sign: `0`, `7`, `999`, `1.50k`, `12.3M`, `-4.00G`, `0.0250`, `25.0µ`.
+/// There is no `m`: behind a rate or a time it reads as minutes.
 pub fn short(x: f64) -> String {
     let size = x.abs();
     if !x.is_finite() {
@@ -15,6 +16,12 @@ pub fn short(x: f64) -> String {
     }
     if size == 0.0 || (size < 1000.0 && size == size.trunc()) {
         return format!("{x:.0}");
+    }
+    if (0.0995..0.9995).contains(&size) {
+        return format!("{x:.3}");
+    }
+    if (0.0009995..0.0995).contains(&size) {
+        return format!("{x:.4}");
     }
     if size < 0.9995 {
         return scaled(x, &PARTS, |v| v * 1000.0, |v| v < 1.0);
@@ -113,9 +120,13 @@ mod tests {
             (12.34, "12.3"),
             (12_345_678.0, "12.3M"),
             (-4e9, "-4.00G"),
-            (0.025, "25.0m"),
+            (0.000_025, "25.0µ"),
+            (0.000_999, "999µ"),
+            (0.000_999_9, "0.0010"),
+            (-0.025, "-0.0250"),
+            (0.25, "0.250"),
             (0.9996, "1.00"),
-            (-0.9994, "-999m"),
+            (-0.9994, "-0.999"),
             (f64::INFINITY, "inf"),
         ] {
             assert_eq!(short(x), text);

@@ -35,8 +35,12 @@ fn columns_have_each_kind() {
         ),
         ("work_", "work_seconds_total 0.1 seconds A help text."),
         ("depth", "depth -3 A help text."),
+        (
+            "wait_seconds{label=\"x\"",
+            "wait_seconds{label=\"x\"} 3 A help text.",
+        ),
         ("room_", "room_celsius 0.33333 celsius A help text."),
-        ("size_bytes", "size_bytes 500m to 2.50 bytes A help text."),
+        ("size_bytes", "size_bytes 0.500 to 2.50 bytes A help text."),
         ("no_size", "no_size_bytes - bytes A help text."),
         (
             "lookups_total{label=\"x\",result=\"hit\"}",
@@ -295,7 +299,10 @@ fn globs_choose() {
     assert_eq!(first["value"], json!((1u64 << 60) + 1));
     let (code, sentence) = common::fails(&["show", &name.0, "nothing*"]);
     assert_eq!(code, 3);
-    assert!(sentence.contains("no series of"), "{sentence}");
+    assert!(sentence.contains("'*part*' does"), "{sentence}");
+    let (code, sentence) = common::fails(&["show", &name.0, "--nonzero", "no_size*"]);
+    assert_eq!(code, 3);
+    assert!(sentence.contains("matches and is not 0"), "{sentence}");
     let (code, sentence) = common::fails(&["show", &name.0, "a[b"]);
     assert_eq!(code, 2);
     assert!(sentence.contains("a[b"), "{sentence}");

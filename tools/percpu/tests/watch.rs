@@ -237,6 +237,7 @@ fn looks_are_counted() {
         "watch", &name.0, "no*", "-n", "0.01", "--count", "2", "--json",
     ]);
     assert_eq!(text.lines().count(), 2);
+    assert!(text.contains("no series matches a pattern yet"), "{text}");
 }
 
 #[test]

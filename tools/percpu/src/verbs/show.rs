@@ -21,11 +21,7 @@ pub fn run(args: &Show) -> Result<Exit, Failure> {
     let picture = find::open(&found)?.read(&details)?;
     let series = chosen(&picture, args, &select);
     if series.is_empty() && !select.is_all() {
-        let name = &found.name;
-        return Err(Failure::new(
-            Exit::NotFound,
-            format!("no series of {name} matches; \"percpu show {name}\" prints all"),
-        ));
+        return Err(none_matches(&found.name, args.nonzero));
     }
     let terminal = Terminal::new();
     let text = if args.json {
@@ -46,6 +42,19 @@ pub fn run(args: &Show) -> Result<Exit, Failure> {
     };
     print(&text)?;
     Ok(Exit::Done)
+}
+
+fn none_matches(name: &str, nonzero: bool) -> Failure {
+    let matches = if nonzero {
+        "matches and is not 0"
+    } else {
+        "matches"
+    };
+    let sentence = format!(
+        "no series of {name} {matches}: a pattern has to match the whole name, as '*part*' does; \
+         \"percpu show {name}\" prints all"
+    );
+    Failure::new(Exit::NotFound, sentence)
 }
 
 /// The series that are asked for, in the order that is asked for. Text has its own.

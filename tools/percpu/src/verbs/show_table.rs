@@ -64,7 +64,7 @@ fn lines(terminal: &Terminal, picture: &Picture, series: &[&Series], per_cpu: bo
         lines.push(Line::Row(vec![
             terminal.safe(about.to_string()),
             s.value.as_ref().map_or("-".to_string(), value),
-            terminal.text(&about.unit).into_owned(),
+            unit(terminal, s),
             help,
         ]));
         lines.extend(
@@ -104,6 +104,14 @@ pub fn value(v: &Value) -> String {
         Value::Extrema { min, max } => format!("{} to {}", short(*min), short(*max)),
         Value::Info => String::new(),
         other => other.exact().map_or_else(String::new, digits),
+    }
+}
+
+/// The unit of a value. That of a histogram is a number of observations, whatever their unit.
+fn unit(terminal: &Terminal, s: &Series) -> String {
+    match s.value {
+        Ok(Value::Distribution(_)) => String::new(),
+        _ => terminal.text(&s.about.unit).into_owned(),
     }
 }
 

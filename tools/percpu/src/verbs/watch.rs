@@ -76,11 +76,15 @@ impl Seen {
             self.moment = None;
         }
         let before = self.moment.replace(picture.moment);
+        let (time, moment) = (picture.taken, picture.moment);
+        let series = self.changes(picture, before.is_none(), select);
+        let unmatched = before.is_none() && self.series.is_empty() && !select.is_all();
+        let event = event.or(unmatched.then_some("no series matches a pattern yet"));
         Look {
-            time: picture.taken,
-            seconds: before.map(|t| (picture.moment - t).as_secs_f64()),
+            time,
+            seconds: before.map(|t| (moment - t).as_secs_f64()),
             event: event.map(String::from),
-            series: self.changes(picture, before.is_none(), select),
+            series,
         }
     }
 
