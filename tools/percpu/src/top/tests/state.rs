@@ -129,6 +129,16 @@ fn a_replaced_file_goes_on_under_its_name_and_forgets_what_is_gone() {
 }
 
 #[test]
+fn a_file_that_appears_is_said() {
+    let mut world = World::new();
+    world.look_after(1.0);
+    assert_eq!(world.app.said, None);
+    let picture = world.picture();
+    world.app.update("other", picture, Change::None);
+    assert_eq!(world.app.said.as_deref(), Some("segment other appeared"));
+}
+
+#[test]
 fn a_lost_file_keeps_its_values_for_a_minute() {
     let mut world = World::new();
     world.segment.counter(&Metric::new("hits")).unwrap().add(3);
