@@ -18,8 +18,8 @@ const EXITS: &str = "Exit codes:
 
 /// Look at the metrics of programs that count with libpercpu. A look costs those programs nothing.
 ///
-/// A SEGMENT is the name of a file /dev/shm/percpu.NAME or /run/percpu/NAME, the beginning of such a
-/// name if only one begins so, or a path with a '/'.
+/// A SEGMENT is given by its name, by the first letters of its name if no other name has them, or
+/// by a path with a '/'. The segment NAME is the file /dev/shm/percpu.NAME or /run/percpu/NAME.
 #[derive(Parser)]
 #[command(name = "percpu", version, after_help = EXITS, max_term_width = 100)]
 pub struct Args {
@@ -33,11 +33,11 @@ pub enum Verb {
     Ls(Ls),
     /// Print the values of a segment
     Show(Show),
-    /// Print what changes, again and again
+    /// Print what changed in each second, or in a longer time
     Watch(Watch),
-    /// Look at rates on the full screen
+    /// Show values and rates on the full screen
     Top(Top),
-    /// Say what this machine offers, or what state a segment is in
+    /// Check this machine, or the file of a segment
     Doctor(Doctor),
     /// Remove segments in which no process counts
     Gc(Gc),
@@ -47,25 +47,31 @@ pub enum Verb {
     Diff(Diff),
     /// Print a script that completes this command in a shell
     Completions(Completions),
-    /// Print a man page
+    /// Print the source of a man page: percpu man VERB | man -l -
     Man(Man),
 }
 
 /// Which series: a pattern of the name, or of the name and its labels.
-const GLOB: &str = "Patterns of names, such as 'http_*'; one with a '{' is compared with name and \
-                    labels, as in '*{*code=\"5??\"*}'";
+const GLOB: &str =
+    "Patterns of whole names, such as 'http_*'. A pattern with a '{' is compared with \
+                    name and labels: '*{*code=\"5??\"*}'";
 
 const LS_EXAMPLES: &str = "\
-WRITERS are the processes that map the file for writing. \"≥1\" and \"?\": some processes may not be
-looked at, as those of other users.
+GEN is the generation, which grows with each reset, and AGE how old it is. WRITERS are the processes
+that map the file for writing. \"≥1\" and \"?\": percpu may not look at some processes, as those of
+other users. PROGRAM is the one that made the segment.
 
 Examples:
-  percpu ls
-      all segments of this machine
+  percpu ls /tmp/server
+      one that is not in /dev/shm or /run/percpu
   percpu ls --json | jq -r '.segments[] | select(.error == null) | .name'
       names of those that can be read";
 
 const SHOW_EXAMPLES: &str = "\
+The value of a histogram is its number of observations. Below an owned gauge stands the share of
+each process. The value leaves out processes that died. One that died with a share is listed until a
+new process takes its place.
+
 Examples:
   percpu show prefork 'prefork_requests*' --nonzero
       the requests that were counted, of each kind
@@ -76,8 +82,8 @@ const WATCH_EXAMPLES: &str = "\
 The first look prints all series, the others what changed.
 
 Examples:
-  percpu watch prefork 'prefork_request_seconds'
-      how many requests there are in each second, and how long they take
+  percpu watch prefork prefork_request_seconds -n 60
+      requests in each minute, and their mean, p50, p90, p99 and max
   percpu watch prefork -n 10 --count 7 --csv > minute.csv
       a minute, for a spreadsheet";
 
@@ -91,7 +97,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = LS_EXAMPLES)]
 pub struct Ls {
-    /// Names or paths of segments; without them: all of this machine
+    /// Names or paths of segments; without them: all in /dev/shm and /run/percpu
     pub segments: Vec<String>,
     /// Print JSON
     #[arg(long)]
@@ -112,7 +118,7 @@ pub struct Show {
     pub segment: String,
     #[arg(help = GLOB)]
     pub globs: Vec<String>,
-    /// Print JSON, which `percpu diff` takes
+    /// Print JSON: a snapshot for `percpu diff`
     #[arg(long, conflicts_with = "text")]
     pub json: bool,
     /// Print text for Prometheus, version 0.0.4
@@ -154,7 +160,7 @@ pub struct Watch {
 fn top_help() -> String {
     format!(
         "Examples:
-  percpu top                  all segments of this machine
+  percpu top                  all segments
   percpu top -n 0.1 prefork   one segment, ten times a second
 
 Keys:
@@ -172,7 +178,7 @@ It leaves the terminal as it was, whatever ends it but SIGKILL.",
 #[derive(clap::Args)]
 #[command(after_help = top_help())]
 pub struct Top {
-    /// Names or paths of segments; without them: all of this machine
+    /// Names or paths of segments; without them: all in /dev/shm and /run/percpu
     pub segments: Vec<String>,
     /// Seconds between two looks
     #[arg(short = 'n', value_name = "SECONDS", default_value = "1", value_parser = seconds)]
@@ -180,8 +186,8 @@ pub struct Top {
 }
 
 const DOCTOR: &str = "Examples:
-  percpu doctor                  say which tier this machine has, and what to change
-  percpu doctor shop             look whether the file of shop is whole";
+  percpu doctor         which tier this machine has, and what to change
+  percpu doctor shop    whether the file of shop is whole, and has room left";
 
 #[derive(clap::Args)]
 #[command(after_help = DOCTOR)]
@@ -191,13 +197,13 @@ pub struct Doctor {
 }
 
 const GC: &str = "Examples:
-  percpu gc                      list segments in which no process counts, and ask
-  percpu gc --yes shop           remove this one, if no process counts in it";
+  percpu gc             list those in which no process counts, and ask
+  percpu gc --yes shop  remove this one, if no process counts in it";
 
 #[derive(clap::Args)]
 #[command(after_help = GC)]
 pub struct Gc {
-    /// Names or paths of segments; without them: all of this machine
+    /// Names or paths of segments; without them: all in /dev/shm and /run/percpu
     pub segments: Vec<String>,
     /// Remove without asking
     #[arg(long)]
@@ -211,6 +217,7 @@ const RESET: &str = "Examples:
 #[derive(clap::Args)]
 #[command(after_help = RESET)]
 pub struct Reset {
+    /// Name or path of a segment
     pub segment: String,
     /// Reset without asking
     #[arg(long)]
@@ -220,9 +227,9 @@ pub struct Reset {
 #[derive(clap::Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct Diff {
-    /// A file that `percpu show --json` has printed, or a segment
+    /// The older snapshot: a file printed by `percpu show --json`, or a segment as it is now
     pub before: String,
-    /// Another one
+    /// The newer snapshot, in the same way
     pub after: String,
     /// Print JSON
     #[arg(long)]
@@ -246,7 +253,7 @@ const MAN: &str = "Examples:
 #[derive(clap::Args)]
 #[command(after_help = MAN)]
 pub struct Man {
-    /// The verb; without it: the page of the command
+    /// A verb; without it: the page of percpu itself
     pub verb: Option<String>,
 }
 

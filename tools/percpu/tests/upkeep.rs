@@ -300,6 +300,8 @@ fn the_state_of_a_segment_is_told() {
     assert_eq!(line(&ran, "series"), "1, 0 without a value");
     assert_eq!(line(&ran, "lock"), "free");
     assert!(line(&ran, "records").starts_with("1 in use, 0 of them"));
+    let room = line(&ran, "room for values");
+    assert!(room.ends_with(" used; grows to at most 256 MiB"), "{room}");
     assert_eq!(line(&ran, "verdict"), "nothing to do");
     drop(segment);
     let ran = percpu(&["doctor", file.path()]);
@@ -344,6 +346,8 @@ fn each_verb_has_a_page() {
             page.out
         );
         assert!(page.out.contains(".SH SYNOPSIS"), "{}", page.out);
+        let examples = ".SH NOTES\n.ad l\n.nh\n";
+        assert!(page.out.contains(examples), "{}", page.out);
     }
     let none = percpu(&["man", "none"]);
     assert_eq!(none.code, 2);

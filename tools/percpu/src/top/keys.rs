@@ -10,16 +10,17 @@ use super::rows::{Id, Order, What};
 pub const KEYS: &str = "\
 Up Down j k         move the cursor; also PageUp, PageDown, Home, End
 Enter               open or close the labels of a name, or a segment
-Right Left l h      open; close
+Right Left l h      open, close
 a                   open or close all names
 /                   search as you type; Enter keeps it, Esc ends it
-n r c               sort by name, by rate, by change
-Space               freeze; go on
-Left Right [ ]      while frozen: one picture back or on; ten
-Tab                 details below, alone, hidden
+n r c               sort each segment by name, by rate, by change
+Space               freeze the screen, or go on
+Left Right          while frozen: one picture back, one on
+[ ]                 while frozen: ten back, ten on
+Tab                 details: below the list, without it, hidden
 J K                 scroll the details
 Ctrl-L              draw the screen anew
-Ctrl-Z              stop; fg goes on
+Ctrl-Z              stop; the shell's fg goes on
 ? q Esc Ctrl-C      this help; quit";
 
 /// What is to be done that the state cannot do.

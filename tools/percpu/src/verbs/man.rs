@@ -27,6 +27,8 @@ pub fn run(a: &Man) -> Result<Exit, Failure> {
     clap_mangen::Man::new(page)
         .source(source)
         .render(&mut text)?;
-    std::io::stdout().write_all(&text)?;
+    // Examples are commands: man must neither hyphenate nor stretch them.
+    let text = String::from_utf8_lossy(&text).replace("\n.SH EXTRA\n", "\n.SH NOTES\n.ad l\n.nh\n");
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(Exit::Done)
 }

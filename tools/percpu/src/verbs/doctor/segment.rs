@@ -25,6 +25,8 @@ fn bytes(n: u64) -> String {
 }
 
 fn tell_size(report: &mut Report, f: &Facts) {
+    let room = f.cells_used.saturating_add(f.cells_free);
+    let a_chunk = room.checked_div(f.chunks.into()).unwrap_or(0);
     let (major, minor) = f.format;
     report.line(
         "version",
@@ -41,11 +43,10 @@ fn tell_size(report: &mut Report, f: &Facts) {
     report.line(
         "room for values",
         format!(
-            "{} of {} used; {} of at most {} chunks",
+            "{} of {} used; grows to at most {}",
             bytes(f.cells_used),
-            bytes(f.cells_used.saturating_add(f.cells_free)),
-            f.chunks,
-            f.chunks_most
+            bytes(room),
+            bytes(a_chunk.saturating_mul(f.chunks_most.into()))
         ),
     );
     report.line(
