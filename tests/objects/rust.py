@@ -4,12 +4,14 @@
 
     rust.py SOURCE WORK
 
-Builds sequences.rs in several ways, for this machine and for others whose core library rustc has.
-What differs from C: a sequence has no labels to leave by. It leaves at one place behind its end,
-where its result register is 0 if it has committed. Prints a line for each build; fails if there is a
-fault.
+Builds sequences.rs in several ways, for this machine and for others whose core library the compiler
+has, which is $RUSTC or rustc. A sequence leaves by a label, as in C; or by a number, at one place
+behind its end, where its result register is 0 if it has committed. Compilers that have labels build
+both. Prints a line for each build; fails if there is a fault.
 """
 
+import itertools
+import os
 import pathlib
 import re
 import shutil
@@ -25,6 +27,8 @@ from sequence import Judge
 from statements import SECTION, Object, Operand, Statement
 from table import Spec
 
+RUSTC = os.environ.get("RUSTC", "rustc")
+FIRST_WITH_LABELS = (1, 87)
 HERE = pathlib.Path(__file__).resolve().parent
 WAYS = ["-Copt-level=0", "-Copt-level=2", "-Copt-level=3", "-Copt-level=s"]
 FUNCTION = re.compile(r"unsafe fn (\w+)\(.*?\) -> bool \{(.*?)\n\}", re.DOTALL)
@@ -38,14 +42,15 @@ RESULT = {
 }
 
 
-class RustJudge(Judge):
-    """A judge of a statement whose abort handler sets the result."""
+class NumberJudge(Judge):
+    """A judge of a statement that leaves by a number."""
 
     def handler(self, abort):
         """The abort handler sets the result to 1, and leaves."""
         text, at = self.code[abort]
         if text.split(" //")[0] != RESULT[self.machine][1]:
             self.fault(f"the abort handler does not set the result: {text}")
+            return
         jump = self.machine.decode(at, self.code[at][0])
         if jump.op != "jump" or jump.target != self.s.targets["slow"]:
             self.fault("the abort handler does more than to leave", jump)
@@ -108,16 +113,17 @@ def statements(machine, linked, source):
         at = end + 25
 
 
-def check(machine, prefix, way, source, work):
+def check(machine, prefix, way, labels, source, work):
     """Build and judge; return (how many statements there are, faults)."""
     seq = source / f"bindings/rust/percpu/src/seq/{machine.NAME}.rs"
     spec = Spec("".join((source / "include/percpu/arch" / name).read_text() for name in SPECS))
     told = read_source(machine, seq)
-    path = work / f"{machine.NAME}{way}"
+    path = work / f"{machine.NAME}{way}{'-labels' if labels else '-number'}"
     path.mkdir()
     target = f"--target={machine.NAME}-unknown-linux-gnu"
     run(
-        *("rustc", "--edition=2021", "--crate-type=lib", "--emit=obj", "--cfg=percpu_notes"),
+        *(RUSTC, "--edition=2021", "--crate-type=lib", "--emit=obj", "--cfg=percpu_notes"),
+        *(["--cfg=percpu_labels"] if labels else []),
         *("-Awarnings", "-Cpanic=abort", target, way, HERE / "sequences.rs"),
         *("-o", path / "sequences.o"),
     )
@@ -126,8 +132,9 @@ def check(machine, prefix, way, source, work):
     linked, code = Object(path / "linked"), disassemble(prefix, path / "linked")
     records, faults = linked.records()
     found = list(statements(machine, linked, told))
+    judge = Judge if labels else NumberJudge
     for s in found:
-        faults += RustJudge(machine, code, s, spec).judge(records, linked)
+        faults += judge(machine, code, s, spec).judge(records, linked)
     if len(records) != len(found):
         faults.append(f"{len(records)} records are not one for each sequence")
     lacking = {s.function for s in told.values()} - {s.function for s in found}
@@ -139,7 +146,7 @@ def has_core(machine):
     """Return whether rustc can build for the machine."""
     target = f"--target={machine.NAME}-unknown-linux-gnu"
     done = subprocess.run(
-        ["rustc", target, "--print=target-libdir"], capture_output=True, text=True, check=False
+        [RUSTC, target, "--print=target-libdir"], capture_output=True, text=True, check=False
     )
     return done.returncode == 0 and any(pathlib.Path(done.stdout.strip()).glob("libcore-*"))
 
@@ -149,19 +156,23 @@ def main():
     source, work = (pathlib.Path(p).resolve() for p in sys.argv[1:])
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    host = run("rustc", "-vV").split("host: ")[1].split("-")[0]
+    told = run(RUSTC, "-vV")
+    host = told.split("host: ")[1].split("-")[0]
+    version = tuple(int(n) for n in told.split("release: ")[1].split(".")[:2])
+    ways_to_leave = [False, True] if version >= FIRST_WITH_LABELS else [False]
     bad = False
     for machine in (x86_64, aarch64):
         prefix = "" if machine.NAME == host else f"{machine.NAME}-linux-gnu-"
         if not has_core(machine) or not shutil.which(f"{prefix}gcc"):
             print(f"{machine.NAME}: skipped, no {prefix}gcc or no core library of rustc for it")
             continue
-        for way in WAYS:
+        for way, labels in itertools.product(WAYS, ways_to_leave):
             try:
-                n, faults = check(machine, prefix, way, source, work)
+                n, faults = check(machine, prefix, way, labels, source, work)
             except Broken as broken:
                 n, faults = 0, str(broken).split("\n")
-            print(f"{machine.NAME} {way}: {n} sequences, {len(faults)} faults", *faults, sep="\n  ")
+            what = f"{machine.NAME} {way}, by {'labels' if labels else 'a number'}"
+            print(f"{what}: {n} sequences, {len(faults)} faults", *faults, sep="\n  ")
             bad |= bool(faults)
     sys.exit(bad)
 

@@ -2,8 +2,12 @@
 //! The sequences for 64-bit Arm, as in `arch/aarch64.h`. The commit is the last instruction in
 //! front of label 3: one store of one register.
 //!
-//! Local labels: 2 start, 3 end, 4 descriptor, 5 abort handler, 6 where the sequence leaves, 7 end
-//! of the handler. `x9` becomes 0 if the sequence has committed.
+//! Local labels: 2 start, 3 end, 4 descriptor, 5 abort handler, 7 end of the handler, 8 behind a
+//! jump that leaves; 6 where a sequence leaves by a number (`leave.rs`), for which `x9` becomes 0 if
+//! it has committed.
+//!
+//! A sequence leaves by `b`, as in the C headers: conditional branches do not reach each label of a
+//! large function.
 //!
 //! The operands are those of the C headers, and so is what the compiler is told (spec.h, "To the
 //! compiler"): adds change cells only, which no Rust expression reads, so `nomem`.
@@ -16,6 +20,9 @@
 use core::arch::aarch64::uint64x2_t;
 use core::arch::asm;
 use core::mem::transmute;
+
+#[macro_use]
+mod leave;
 
 use super::area::area;
 use super::{Bank, Cell};
@@ -67,18 +74,18 @@ macro_rules! record {
             .pushsection __rseq_cs_ptr_array, \"aw?\"
             .quad 4b
             .popsection
-            .pushsection __rseq_exit_point_array, \"aw?\"
-            .quad 2f, 6f
-            .popsection
+            .pushsection __rseq_exit_point_array, \"aw?\"\n",
+            leave!(".quad 2f,"),
+            ".popsection
             .pushsection __rseq_failure, \"ax?\"
             .inst 0xd428bc00
             percpu_seq_symbol ",
             $name,
             ".abort, function, 7f-5f, %percpu_seq_number
-            5:
-            mov x9, #1
-            b 6f
-            7:
+            5:\n",
+            by_number!("mov x9, #1\n"),
+            leave!("b"),
+            "7:
             .popsection
             .noaltmacro\n"
         )
@@ -116,7 +123,9 @@ macro_rules! begin_cell {
             "str x9, [x10, #8]
             2:
             ldr w9, [x10, #4]
-            tbnz w9, #31, 6f
+            tbz w9, #31, 8f\n",
+            leave!("b"),
+            "8:
             mul x9, x9, {stride}
             add x10, {cell}, x9\n"
         )
@@ -141,7 +150,7 @@ macro_rules! end {
         concat!(
             "\n3:\n",
             note!("end", $name, $operands),
-            "mov x9, xzr\n6:\n"
+            by_number!("mov x9, xzr\n6:\n")
         )
     };
 }
@@ -159,7 +168,9 @@ macro_rules! note {
             $name,
             "~",
             $operands,
-            "\"\n.quad 9b, 3b, 6f\n.popsection\n"
+            "\"\n",
+            leave!(".quad 9b, 3b,"),
+            ".popsection\n"
         )
     };
 }
@@ -180,10 +191,10 @@ macro_rules! note {
 /// The cell is a counter's.
 #[inline(always)]
 pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
-    let left: u64;
     // SAFETY: changes only the cell of the CPU, by one store, and rseq_cs of this thread.
     unsafe {
-        asm!(
+        sequence!(
+            out("x9"),
             begin_cell!("add"),
             "ldr x9, [x10]
             add x9, x9, {n}
@@ -193,12 +204,10 @@ pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
             cell = in(reg) c.base,
             stride = in(reg) c.stride,
             n = in(reg) n,
-            out("x9") left,
             out("x10") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// One word, a double. A sum of 2^1000 or more, of either sign, or one that is not a number is
@@ -208,17 +217,19 @@ pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
 /// The cell is that of a counter of doubles.
 #[inline(always)]
 pub(crate) unsafe fn add_double(c: Cell, n: f64) -> bool {
-    let left: u64;
     // SAFETY: as in add().
     unsafe {
-        asm!(
+        sequence!(
+            out("x9"),
             begin_cell!("add_double"),
             "ldr d0, [x10]
             fadd d0, d0, {n:d}
             fmov x9, d0
             ubfx x9, x9, #52, #11
             cmp x9, #{limit}
-            b.hs 6f
+            b.lo 8f",
+            leave!("b"),
+            "8:
             str d0, [x10]",
             end!("add_double", "{rs}~{cell}~{stride}~{n:d}~{limit}"),
             rs = in(reg) area(),
@@ -226,13 +237,11 @@ pub(crate) unsafe fn add_double(c: Cell, n: f64) -> bool {
             stride = in(reg) c.stride,
             n = in(vreg) n,
             limit = const 1023 + 1000,
-            out("x9") left,
             out("x10") _,
             out("v0") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// A count and a sum of doubles, aligned to 16 bytes, in one store.
@@ -241,10 +250,10 @@ pub(crate) unsafe fn add_double(c: Cell, n: f64) -> bool {
 /// The cell is that of a histogram of doubles.
 #[inline(always)]
 pub(crate) unsafe fn add_count_double(c: Cell, n: f64) -> bool {
-    let left: u64;
     // SAFETY: as in add().
     unsafe {
-        asm!(
+        sequence!(
+            out("x9"),
             begin_cell!("add_count_double"),
             "ldr x9, [x10]
             ldr d1, [x10, #8]
@@ -258,14 +267,12 @@ pub(crate) unsafe fn add_count_double(c: Cell, n: f64) -> bool {
             cell = in(reg) c.base,
             stride = in(reg) c.stride,
             n = in(vreg) n,
-            out("x9") left,
             out("x10") _,
             out("v0") _,
             out("v1") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// One word in the bank that counts.
@@ -274,10 +281,10 @@ pub(crate) unsafe fn add_count_double(c: Cell, n: f64) -> bool {
 /// The cell is one of statistics with that bank.
 #[inline(always)]
 pub(crate) unsafe fn bank_add(c: Cell, bank: Bank, n: i64) -> bool {
-    let left: u64;
     // SAFETY: as in add(); loads the bank.
     unsafe {
-        asm!(
+        sequence!(
+            out("x9"),
             begin_banked!("bank_add"),
             "ldr x9, [x10]
             add x9, x9, {n}
@@ -289,12 +296,10 @@ pub(crate) unsafe fn bank_add(c: Cell, bank: Bank, n: i64) -> bool {
             bank = in(reg) bank.word,
             mask = in(reg) bank.mask,
             n = in(reg) n,
-            out("x9") left,
             out("x10") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// Two adjacent words in the bank that counts, aligned to 16 bytes, in one store.
@@ -303,10 +308,10 @@ pub(crate) unsafe fn bank_add(c: Cell, bank: Bank, n: i64) -> bool {
 /// The cell is one of statistics or of a histogram, with that bank.
 #[inline(always)]
 pub(crate) unsafe fn bank_add2(c: Cell, bank: Bank, n: [u64; 2]) -> bool {
-    let left: u64;
     // SAFETY: as in bank_add(). All bits make a vector.
     unsafe {
-        asm!(
+        sequence!(
+            out("x9"),
             begin_banked!("bank_add2"),
             "ldr q0, [x10]
             add v0.2d, v0.2d, {n:v}.2d
@@ -318,13 +323,11 @@ pub(crate) unsafe fn bank_add2(c: Cell, bank: Bank, n: [u64; 2]) -> bool {
             bank = in(reg) bank.word,
             mask = in(reg) bank.mask,
             n = in(vreg) transmute::<[u64; 2], uint64x2_t>(n),
-            out("x9") left,
             out("x10") _,
             out("v0") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// No instruction stores so much, so no statistics allow it here.

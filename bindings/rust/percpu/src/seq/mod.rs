@@ -6,11 +6,7 @@
 //! A function returns whether its sequence has committed. If it has not, nothing was added: the
 //! caller calls the C function for that, whose name ends in `_slow`. It registers the thread if
 //! that is possible, tries again a few times, and then adds atomically. On other machines no
-//! sequence commits, and all adds go that way.
-//!
-//! The C headers leave a sequence by the labels of `asm goto`, which Rust has since 1.87 only. Here
-//! it leaves at label 6, behind its end, with a number that is not 0 in the register that holds its
-//! result: the negative number of a CPU, 1 from the abort handler, or what a condition compared.
+//! sequence commits, and all adds go that way. How sequences leave: `leave.rs`.
 
 #[cfg(not(miri))]
 mod area;

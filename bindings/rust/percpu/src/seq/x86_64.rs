@@ -3,8 +3,8 @@
 //! label 3. A read-modify-write of memory is one instruction, so for this CPU it commits as a
 //! whole.
 //!
-//! Local labels: 2 start, 3 end, 4 descriptor, 5 abort handler, 6 where the sequence leaves, 7 end
-//! of the handler. `rax` becomes 0 if the sequence has committed.
+//! Local labels: 2 start, 3 end, 4 descriptor, 5 abort handler, 7 end of the handler; 6 where a
+//! sequence leaves by a number (`leave.rs`), for which `rax` becomes 0 if it has committed.
 //!
 //! The operands are those of the C headers, and so is what the compiler is told (spec.h, "To the
 //! compiler"): adds change cells only, which no Rust expression reads, so `nomem`.
@@ -17,6 +17,9 @@
 use core::arch::asm;
 use core::arch::x86_64::__m128i;
 use core::mem::transmute;
+
+#[macro_use]
+mod leave;
 
 use super::area::area;
 use super::{Bank, Cell};
@@ -67,19 +70,19 @@ macro_rules! record {
             .pushsection __rseq_cs_ptr_array, \"aw?\"
             .quad 4b
             .popsection
-            .pushsection __rseq_exit_point_array, \"aw?\"
-            .quad 2f, 6f
-            .popsection
+            .pushsection __rseq_exit_point_array, \"aw?\"\n",
+            leave!(".quad 2f,"),
+            ".popsection
             .pushsection __rseq_failure, \"ax?\"
             .byte 0x0f, 0xb9, 0x3d
             .long 0x53053053
             percpu_seq_symbol ",
             $name,
             ".abort, function, 7f-5f, %percpu_seq_number
-            5:
-            mov eax, 1
-            jmp 6f
-            7:
+            5:\n",
+            by_number!("mov eax, 1\n"),
+            leave!("jmp"),
+            "7:
             .popsection
             .noaltmacro\n"
         )
@@ -100,9 +103,9 @@ macro_rules! begin {
             mov qword ptr [{rs} + 8], rax
             2:
             mov eax, dword ptr [{rs} + 4]
-            test eax, eax
-            js 6f
-            imul rax, {stride}\n"
+            test eax, eax\n",
+            leave!("js"),
+            "imul rax, {stride}\n"
         )
     };
 }
@@ -134,7 +137,7 @@ macro_rules! end {
         concat!(
             "\n3:\n",
             note!("end", $name, $operands),
-            "xor eax, eax\n6:\n"
+            by_number!("xor eax, eax\n6:\n")
         )
     };
 }
@@ -152,7 +155,9 @@ macro_rules! note {
             $name,
             "~",
             $operands,
-            "\"\n.quad 9b, 3b, 6f\n.popsection\n"
+            "\"\n",
+            leave!(".quad 9b, 3b,"),
+            ".popsection\n"
         )
     };
 }
@@ -173,10 +178,10 @@ macro_rules! note {
 /// The cell is a counter's.
 #[inline(always)]
 pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
-    let left: u64;
     // SAFETY: changes only the cell of the CPU, by one instruction, and rseq_cs of this thread.
     unsafe {
-        asm!(
+        sequence!(
+            out("rax"),
             begin_cell!("add", ""),
             "add qword ptr [rax], {n}",
             end!("add", "{rs}~{cell}~{stride}~{n}"),
@@ -184,11 +189,9 @@ pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
             cell = in(reg) c.base,
             stride = in(reg) c.stride,
             n = in(reg) n,
-            out("rax") left,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// One word, a double. A sum of 2^1000 or more, of either sign, or one that is not a number is
@@ -198,17 +201,17 @@ pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
 /// The cell is that of a counter of doubles.
 #[inline(always)]
 pub(crate) unsafe fn add_double(c: Cell, n: f64) -> bool {
-    let left: u64;
     // SAFETY: as in add().
     unsafe {
-        asm!(
+        sequence!(
+            out("rax"),
             begin_cell!("add_double", "movaps xmm0, {n}"),
             "addsd xmm0, qword ptr [rax]
             movq {t}, xmm0
             add {t}, {t}
-            cmp {t}, {limit}
-            jae 6f
-            movsd qword ptr [rax], xmm0",
+            cmp {t}, {limit}",
+            leave!("jae"),
+            "movsd qword ptr [rax], xmm0",
             end!("add_double", "{t}~{rs}~{cell}~{stride}~{n}~{limit}"),
             t = out(reg) _,
             rs = in(reg) area(),
@@ -216,12 +219,10 @@ pub(crate) unsafe fn add_double(c: Cell, n: f64) -> bool {
             stride = in(reg) c.stride,
             n = in(xmm_reg) n,
             limit = in(reg) (1023u64 + 1000) << 53,
-            out("rax") left,
             out("xmm0") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// A count and a sum of doubles, aligned to 16 bytes, in one store.
@@ -230,10 +231,10 @@ pub(crate) unsafe fn add_double(c: Cell, n: f64) -> bool {
 /// The cell is that of a histogram of doubles.
 #[inline(always)]
 pub(crate) unsafe fn add_count_double(c: Cell, n: f64) -> bool {
-    let left: u64;
     // SAFETY: as in add().
     unsafe {
-        asm!(
+        sequence!(
+            out("rax"),
             begin_cell!("add_count_double", "movaps xmm1, {n}"),
             "mov {t}, qword ptr [rax]
             addsd xmm1, qword ptr [rax + 8]
@@ -247,13 +248,11 @@ pub(crate) unsafe fn add_count_double(c: Cell, n: f64) -> bool {
             cell = in(reg) c.base,
             stride = in(reg) c.stride,
             n = in(xmm_reg) n,
-            out("rax") left,
             out("xmm0") _,
             out("xmm1") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// One word in the bank that counts.
@@ -262,10 +261,10 @@ pub(crate) unsafe fn add_count_double(c: Cell, n: f64) -> bool {
 /// The cell is one of statistics with that bank.
 #[inline(always)]
 pub(crate) unsafe fn bank_add(c: Cell, bank: Bank, n: i64) -> bool {
-    let left: u64;
     // SAFETY: as in add(); loads the bank.
     unsafe {
-        asm!(
+        sequence!(
+            out("rax"),
             begin_banked!("bank_add", ""),
             "add qword ptr [rax], {n}",
             end!("bank_add", "{b}~{rs}~{cell}~{stride}~{bank}~{mask}~{n}"),
@@ -276,11 +275,9 @@ pub(crate) unsafe fn bank_add(c: Cell, bank: Bank, n: i64) -> bool {
             bank = in(reg) bank.word,
             mask = in(reg) bank.mask,
             n = in(reg) n,
-            out("rax") left,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// Two adjacent words in the bank that counts, aligned to 16 bytes, in one store.
@@ -289,10 +286,10 @@ pub(crate) unsafe fn bank_add(c: Cell, bank: Bank, n: i64) -> bool {
 /// The cell is one of statistics or of a histogram, with that bank.
 #[inline(always)]
 pub(crate) unsafe fn bank_add2(c: Cell, bank: Bank, n: [u64; 2]) -> bool {
-    let left: u64;
     // SAFETY: as in bank_add(). All bits make a vector.
     unsafe {
-        asm!(
+        sequence!(
+            out("rax"),
             begin_banked!("bank_add2", "movdqa xmm0, {n}"),
             "paddq xmm0, xmmword ptr [rax]
             movdqa xmmword ptr [rax], xmm0",
@@ -304,12 +301,10 @@ pub(crate) unsafe fn bank_add2(c: Cell, bank: Bank, n: [u64; 2]) -> bool {
             bank = in(reg) bank.word,
             mask = in(reg) bank.mask,
             n = in(xmm_reg) transmute::<[u64; 2], __m128i>(n),
-            out("rax") left,
             out("xmm0") _,
             options(nomem, nostack)
-        );
+        )
     }
-    left == 0
 }
 
 /// Clear the upper halves of the vector registers in a program that is compiled for the older
@@ -336,10 +331,10 @@ fn vzeroupper() {
 /// As [`bank_add2`]; and the CPU has AVX2.
 #[inline(always)]
 pub(crate) unsafe fn bank_add4(c: Cell, bank: Bank, n: [u64; 4]) -> bool {
-    let left: u64;
     // SAFETY: as in bank_add2().
-    unsafe {
-        asm!(
+    let committed = unsafe {
+        sequence!(
+            out("rax"),
             begin_banked!(
                 "bank_add4",
                 "vmovdqa xmm0, {n0}
@@ -356,13 +351,12 @@ pub(crate) unsafe fn bank_add4(c: Cell, bank: Bank, n: [u64; 4]) -> bool {
             mask = in(reg) bank.mask,
             n0 = in(xmm_reg) transmute::<[u64; 2], __m128i>([n[0], n[1]]),
             n2 = in(xmm_reg) transmute::<[u64; 2], __m128i>([n[2], n[3]]),
-            out("rax") left,
             out("xmm0") _,
             options(nomem, nostack)
-        );
-    }
+        )
+    };
     vzeroupper();
-    left == 0
+    committed
 }
 
 /// Eight words, aligned to 64 bytes, in one store of AVX-512.
@@ -371,10 +365,10 @@ pub(crate) unsafe fn bank_add4(c: Cell, bank: Bank, n: [u64; 4]) -> bool {
 /// As [`bank_add2`]; and the CPU has AVX-512.
 #[inline(always)]
 pub(crate) unsafe fn bank_add8(c: Cell, bank: Bank, n: [u64; 8]) -> bool {
-    let left: u64;
     // SAFETY: as in bank_add2().
-    unsafe {
-        asm!(
+    let committed = unsafe {
+        sequence!(
+            out("rax"),
             begin_banked!(
                 "bank_add8",
                 "vmovdqa xmm0, {n0}
@@ -396,12 +390,11 @@ pub(crate) unsafe fn bank_add8(c: Cell, bank: Bank, n: [u64; 8]) -> bool {
             n2 = in(xmm_reg) transmute::<[u64; 2], __m128i>([n[2], n[3]]),
             n4 = in(xmm_reg) transmute::<[u64; 2], __m128i>([n[4], n[5]]),
             n6 = in(xmm_reg) transmute::<[u64; 2], __m128i>([n[6], n[7]]),
-            out("rax") left,
             out("xmm0") _,
             out("xmm1") _,
             options(nomem, nostack)
-        );
-    }
+        )
+    };
     vzeroupper();
-    left == 0
+    committed
 }
