@@ -39,6 +39,22 @@ crate_tests()
 	crate test --release -p percpu --features vendored "$@"
 }
 
+# oldest_crate VERB ARGUMENT...: as crate, by the oldest Rust.
+oldest_crate()
+{
+	local libraries
+	libraries=$(find "$oldest_rust"/{lib,usr} -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)
+	LD_LIBRARY_PATH=$libraries RUSTC=$oldest_rust/usr/bin/rustc "${gently[@]}" \
+		"$oldest_rust/usr/bin/cargo" "$1" -q --locked --manifest-path $crates/Cargo.toml \
+		--target-dir "$oldest_rust/target" "${@:2}"
+}
+
+# The tests on each tier, by the oldest Rust: its sequences leave by a number.
+oldest_crate_tests()
+{
+	oldest_crate test --release -p percpu --features vendored "${on_each_tier[@]}"
+}
+
 # tap FILE COMMAND...: a command that prints TAP, which the file keeps.
 tap()
 {
@@ -163,6 +179,12 @@ test_rust()
 	PERCPU_TIER=cpu step 'rust: tier cpu' crate_tests "${on_each_tier[@]}"
 	PERCPU_TIER=shared step 'rust: tier shared' crate_tests "${on_each_tier[@]}"
 	GLIBC_TUNABLES=glibc.pthread.rseq=0 step 'rust: own registration' crate_tests "${on_each_tier[@]}"
+	if [ -x "$oldest_rust/usr/bin/rustc" ]; then
+		step 'rust: oldest Rust' oldest_crate_tests
+		PERCPU_TIER=cpu step 'rust: oldest Rust, tier cpu' oldest_crate_tests
+	else
+		record SKIP 'rust: oldest Rust' "no package of Rust $oldest_cargo"
+	fi
 	step 'rust: examples' rust_examples
 	if [ -x "$build/gcc/examples/prefork/prefork" ]; then
 		step 'rust: prefork' rust_prefork
@@ -187,11 +209,7 @@ lint_rustfmt()
 # The crates are built by the oldest Rust that they are for.
 lint_oldest_rust()
 {
-	local libraries
-	libraries=$(find "$oldest_rust" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)
-	LD_LIBRARY_PATH=$libraries RUSTC=$oldest_rust/usr/bin/rustc "$oldest_rust/usr/bin/cargo" check -q \
-		--locked --manifest-path $crates/Cargo.toml --target-dir "$oldest_rust/target" \
-		-p percpu -p percpu-metrics --all-targets --features percpu/vendored
+	oldest_crate check -p percpu -p percpu-metrics --all-targets --features percpu/vendored
 }
 
 lint_crates()
