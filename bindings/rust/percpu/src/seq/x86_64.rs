@@ -172,19 +172,23 @@ macro_rules! note {
     };
 }
 
-/// One word.
+/// One word. An amount in a register is added to a register: the one instruction that adds it to
+/// memory delays the next one on some CPUs (Golden Cove).
 ///
 /// # Safety
 /// The cell is a counter's.
 #[inline(always)]
 pub(crate) unsafe fn add(c: Cell, n: i64) -> bool {
-    // SAFETY: changes only the cell of the CPU, by one instruction, and rseq_cs of this thread.
+    // SAFETY: changes only the cell of the CPU, by one store, and rseq_cs of this thread.
     unsafe {
         sequence!(
             out("rax"),
             begin_cell!("add", ""),
-            "add qword ptr [rax], {n}",
-            end!("add", "{rs}~{cell}~{stride}~{n}"),
+            "mov {t}, qword ptr [rax]
+            add {t}, {n}
+            mov qword ptr [rax], {t}",
+            end!("add", "{t}~{rs}~{cell}~{stride}~{n}"),
+            t = out(reg) _,
             rs = in(reg) area(),
             cell = in(reg) c.base,
             stride = in(reg) c.stride,
