@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io;
 
+use crate::text::clean;
+
 /// The exit codes, which `percpu --help` and the man page list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -47,11 +49,9 @@ impl Failure {
     /// there is nothing to say.
     pub fn tell(self) -> Exit {
         if !self.sentence.is_empty() {
+            let line = format!("percpu: {}\n", clean(&self.sentence));
             // With stderr closed, nobody would read it.
-            let _ = io::Write::write_fmt(
-                &mut io::stderr(),
-                format_args!("percpu: {}\n", self.sentence),
-            );
+            let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
         }
         self.exit
     }

@@ -255,6 +255,74 @@ fn files_that_are_no_segments_are_kept() {
     assert_eq!(std::fs::read(&file.0).unwrap(), [0x5a; 100_000]);
 }
 
+/// A segment in /dev/shm, with a name that no other test has.
+struct Named(String);
+
+impl Named {
+    fn new(name: &str) -> Self {
+        let named = Self(name.to_string());
+        drop(Segment::create(named.path().to_str().unwrap()).unwrap());
+        named
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/shm/percpu.{}", self.0))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.path());
+    }
+}
+
+#[test]
+fn without_a_question_names_are_whole() {
+    let begin = format!("upkeep-{}", std::process::id());
+    let named = Named::new(&format!("{begin}-whole"));
+    for verb in ["gc", "reset"] {
+        // At a terminal one sees in the question which it is.
+        assert_eq!(percpu(&[verb, &begin]).code, 2);
+        for name in [begin.as_str(), ""] {
+            let ran = percpu(&[verb, "--yes", name]);
+            assert_eq!(ran.code, 3, "{verb} {name:?}: {}", ran.out);
+            assert!(ran.err.contains("no segment"), "{}", ran.err);
+        }
+        assert_eq!(percpu(&[verb, ""]).code, 3);
+    }
+    let mut reader = Reader::open(&named.0).unwrap();
+    assert_eq!(reader.read().unwrap().generation(), 1);
+    assert_eq!(percpu(&["reset", "--yes", &named.0]).code, 0);
+    assert_eq!(percpu(&["gc", "--yes", &named.0]).code, 0);
+    assert!(!named.path().exists());
+}
+
+#[test]
+fn names_of_files_do_not_act() {
+    let begin = format!("upkeep-acts-{}", std::process::id());
+    let names = ["one\x1b[31m\nx", "two\u{9b}5n\u{202e}"];
+    let named = names.map(|name| Named::new(&format!("{begin}-{name}")));
+    let none = |text: &str| {
+        let acts = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(
+            text.contains("\\u{1b}[31m\\nx") && !text.contains(acts),
+            "{text:?}"
+        );
+    };
+    // Several match.
+    none(&percpu(&["show", &begin]).err);
+    let paths = named.each_ref().map(|n| n.path().display().to_string());
+    let (code, screen) = answered(&["gc", &named[0].0, &named[1].0], "n\n");
+    none(&screen.replace("\r\n", "\n"));
+    assert_eq!(code, 1);
+    let (_, screen) = answered(&["reset", &paths[0]], "n\n");
+    none(&screen.replace("\r\n", "\n"));
+    none(&percpu(&["reset", "--yes", &named[0].0]).out);
+    none(&percpu(&["gc", "--yes", &named[0].0]).out);
+    std::fs::write(named[0].path(), "no segment").unwrap();
+    none(&percpu(&["gc", "--yes", &named[0].0]).out);
+}
+
 #[test]
 fn counts_are_reset_when_it_was_said() {
     let file = File::new("reset");

@@ -51,25 +51,45 @@ fn files(folder: &str) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// What a name on the command line means: a path, a name, or the beginning of just one.
-pub fn one(text: &str) -> Result<Found, Failure> {
+/// What a path or a whole name on the command line means.
+pub fn exactly(text: &str) -> Result<Found, Failure> {
+    whole(text, &known(text)).ok_or_else(|| none(text))
+}
+
+/// All segments that a text may name: a path names itself.
+fn known(text: &str) -> Vec<Found> {
     if text.contains('/') {
-        return Ok(Found {
+        return vec![Found {
             name: text.to_string(),
             path: PathBuf::from(text),
-        });
+        }];
     }
-    let all = all();
-    if let Some(exact) = all.iter().find(|f| f.name == text) {
-        return Ok(exact.clone());
+    all()
+}
+
+fn whole(text: &str, all: &[Found]) -> Option<Found> {
+    all.iter().find(|f| f.name == text).cloned()
+}
+
+fn none(text: &str) -> Failure {
+    Failure::new(
+        Exit::NotFound,
+        format!("there is no segment \"{text}\": percpu ls lists those that there are"),
+    )
+}
+
+/// What a name on the command line means: a path, a name, or the beginning of just one.
+pub fn one(text: &str) -> Result<Found, Failure> {
+    let all = known(text);
+    if let Some(found) = whole(text, &all) {
+        return Ok(found);
     }
-    let matches: Vec<_> = all.iter().filter(|f| f.name.starts_with(text)).collect();
+    // Nobody means all names by none.
+    let begins = |f: &&Found| !text.is_empty() && f.name.starts_with(text);
+    let matches: Vec<_> = all.iter().filter(begins).collect();
     match matches.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => Err(Failure::new(
-            Exit::NotFound,
-            format!("there is no segment \"{text}\": percpu ls lists those that there are"),
-        )),
+        [] => Err(none(text)),
         several => {
             let names: Vec<_> = several.iter().take(8).map(|f| f.name.as_str()).collect();
             let more = if several.len() > 8 { ", ..." } else { "" };

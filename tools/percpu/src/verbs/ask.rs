@@ -4,6 +4,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use crate::failure::{Exit, Failure};
+use crate::text::clean;
 
 /// Ask, and return whether the answer is "y" or "yes". Without a terminal to ask at, it fails.
 pub fn yes(question: &str) -> Result<bool, Failure> {
@@ -14,7 +15,7 @@ pub fn yes(question: &str) -> Result<bool, Failure> {
         ));
     }
     let mut out = std::io::stdout().lock();
-    write!(out, "{question} [y/N] ")?;
+    write!(out, "{} [y/N] ", clean(question))?;
     out.flush()?;
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! `percpu gc`: remove segments in which no process counts.
 
-use std::io::Write;
 use std::path::Path;
 
 use percpu::{Facts, Reader, Segment};
 
-use super::ask;
+use super::{ask, print};
 use crate::args::Gc;
 use crate::failure::{Exit, Failure};
 use crate::model::find::{self, Found};
 use crate::numbers;
+use crate::text::clean;
 
 /// A file that may be removed.
 struct Idle {
@@ -20,14 +20,13 @@ struct Idle {
 }
 
 pub fn run(a: &Gc) -> Result<Exit, Failure> {
-    let mut out = std::io::stdout();
     let mut exit = Exit::Done;
     let mut idle = Vec::new();
     for found in candidates(a)? {
         match look(&found) {
             Ok(one) => idle.push(one),
             Err(kept) => {
-                writeln!(out, "{}: kept: {}", found.name, kept.sentence)?;
+                say(&found, &format!("kept: {kept}"))?;
                 // Of segments that were not named, to be kept is no failure.
                 if !a.segments.is_empty() {
                     exit = kept.exit;
@@ -36,7 +35,7 @@ pub fn run(a: &Gc) -> Result<Exit, Failure> {
         }
     }
     if idle.is_empty() {
-        writeln!(out, "nothing to remove")?;
+        print("nothing to remove\n")?;
         return Ok(exit);
     }
     if !a.yes && !asked(&idle)? {
@@ -45,15 +44,21 @@ pub fn run(a: &Gc) -> Result<Exit, Failure> {
     for one in idle {
         // A process that has begun to count meanwhile keeps the file.
         match Segment::remove_foreign(&one.found.path.to_string_lossy()) {
-            Ok(()) => writeln!(out, "{}: removed", one.found.name)?,
+            Ok(()) => say(&one.found, "removed")?,
             Err(e) => {
                 let failure = Failure::from(e);
-                writeln!(out, "{}: kept: {failure}", one.found.name)?;
+                say(&one.found, &format!("kept: {failure}"))?;
                 exit = failure.exit;
             }
         }
     }
     Ok(exit)
+}
+
+/// Print a line about a file.
+fn say(found: &Found, what: &str) -> Result<(), Failure> {
+    let line = format!("{}: {what}", found.name);
+    print(&(clean(&line).into_owned() + "\n"))
 }
 
 /// The segments that are named, or all.
@@ -64,7 +69,8 @@ fn candidates(a: &Gc) -> Result<Vec<Found>, Failure> {
         all.retain(|found| found.path != Path::new(&found.name));
         return Ok(all);
     }
-    a.segments.iter().map(|text| find::one(text)).collect()
+    let find = if a.yes { find::exactly } else { find::one };
+    a.segments.iter().map(|text| find(text)).collect()
 }
 
 /// Look whether a file may be removed. Why not is the error.
@@ -101,9 +107,8 @@ fn describe(reader: &mut Reader, facts: &Facts) -> String {
 }
 
 fn asked(idle: &[Idle]) -> Result<bool, Failure> {
-    let mut out = std::io::stdout();
     for one in idle {
-        writeln!(out, "{}: {}", one.found.name, one.line)?;
+        say(&one.found, &one.line)?;
     }
     let bytes: u64 = idle.iter().map(|one| one.bytes).sum();
     let size = numbers::with_unit(bytes as f64, "bytes");

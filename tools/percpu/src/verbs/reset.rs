@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! `percpu reset`: all counts of a segment become 0.
 
-use std::io::Write;
-
-use super::ask;
+use super::{ask, print};
 use crate::args::Reset;
 use crate::failure::{Exit, Failure};
 use crate::model::find;
+use crate::text::clean;
 
 pub fn run(a: &Reset) -> Result<Exit, Failure> {
-    let found = find::one(&a.segment)?;
+    let find = if a.yes { find::exactly } else { find::one };
+    let found = find(&a.segment)?;
     let picture = find::open(&found)?.read(&|_| false)?;
     let question = format!(
         "Set the counts of {} ({} series, program \"{}\") to 0, for all processes?",
@@ -22,6 +22,6 @@ pub fn run(a: &Reset) -> Result<Exit, Failure> {
     }
     let path = found.path.to_string_lossy();
     percpu::SegmentOptions::new().foreign().anew().open(&path)?;
-    writeln!(std::io::stdout(), "{}: reset", found.name)?;
+    print(&format!("{}: reset\n", clean(&found.name)))?;
     Ok(Exit::Done)
 }
