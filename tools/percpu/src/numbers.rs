@@ -7,8 +7,8 @@ const THOUSANDS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 const PARTS: [&str; 5] = ["", "m", "µ", "n", "p"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// In at most 6 columns and a sign: `0`, `7`, `999`, `1.50k`, `12.3M`, `-4.00G`, `0.0250`, `25.0µ`.
-/// There is no `m`: behind a rate or a time it reads as minutes.
+/// In at most 6 columns and a sign: `0`, `7`, `999`, `1.50k`, `12.3M`, `-4.00G`, `0.0250`, `25.0µ`,
+/// `1e288`. There is no `m`: behind a rate or a time it reads as minutes.
 pub fn short(x: f64) -> String {
     let size = x.abs();
     if !x.is_finite() {
@@ -75,6 +75,10 @@ pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return seconds.to_string();
     }
+    // Beyond, days are no help.
+    if seconds.abs() >= 1e18 {
+        return format!("{seconds:.0e}s");
+    }
     let sign = if seconds < 0.0 { "-" } else { "" };
     let s = seconds.abs() as u64;
     let (large, small) = match s {
@@ -93,12 +97,16 @@ fn scaled(x: f64, names: &[&str], step: fn(f64) -> f64, again: fn(f64) -> bool) 
         v = step(v);
         i += 1;
     }
+    if v != 0.0 && (again(v.abs()) || v.abs() < 0.005) {
+        return format!("{x:.0e}");
+    }
     format!("{}{}", three_digits(v), names.get(i).unwrap_or(&""))
 }
 
 fn three_digits(x: f64) -> String {
     match x.abs() {
         0.0 => "0".to_string(),
+        v if v >= 1e6 => format!("{x:.0e}"),
         v if v >= 99.95 => format!("{x:.0}"),
         v if v >= 9.995 => format!("{x:.1}"),
         _ => format!("{x:.2}"),
@@ -128,6 +136,11 @@ mod tests {
             (0.9996, "1.00"),
             (-0.9994, "-0.999"),
             (f64::INFINITY, "inf"),
+            (u64::MAX as f64, "18.4E"),
+            (1e21, "1e21"),
+            (-3e287, "-3e287"),
+            (1e-12, "1.00p"),
+            (2e-300, "2e-300"),
         ] {
             assert_eq!(short(x), text);
         }
@@ -161,6 +174,11 @@ mod tests {
             (0.125, "ratio", "12.5 %"),
             (3.0, "requests", "3 requests"),
             (3.0, "", "3"),
+            (1e-300, "seconds", "1e-300 s"),
+            (1e300, "seconds", "1e300s"),
+            (1e300, "bytes", "1e300 B"),
+            (1e300, "ratio", "1e302 %"),
+            (1e300, "", "1e300"),
         ] {
             assert_eq!(with_unit(x, unit), text);
         }

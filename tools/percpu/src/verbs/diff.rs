@@ -142,7 +142,10 @@ impl<'a> Difference<'a> {
             terminal.text(self.before.segment),
             terminal.text(self.after.segment),
         );
-        let time = format!("{:.1} s", self.seconds);
+        let time = match self.seconds {
+            s if s < 1e9 => format!("{s:.1} s"),
+            s => format!("{s:.0e} s"),
+        };
         let mut out = if a == b {
             format!("{b}, {time}\n")
         } else {
