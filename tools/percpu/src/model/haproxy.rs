@@ -15,7 +15,7 @@ use std::time::{Instant, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::haproxy_fields::Side;
+use super::haproxy_fields::{Field, Side};
 use super::segment::next_id;
 use super::{About, Kind, Owner, Picture, Series, Source, Value};
 use crate::failure::{Exit, Failure};
@@ -35,12 +35,19 @@ const COUNTS_AT: usize = 144;
 /// More objects than any configuration has: 2000 for each of 64 thread groups by default.
 const OBJECTS: usize = 1 << 20;
 
+/// So many objects of different GUIDs or sides are read, half a million series. A file of anyone
+/// must not take all memory.
+const PROXIES: usize = 1 << 14;
+
+/// Objects that are read at once.
+const BLOCK: usize = 1024;
+
 /// An open file, and the series of its latest picture.
 pub struct Haproxy {
     file: File,
     path: PathBuf,
     version: Version,
-    known: BTreeMap<Key, Arc<About>>,
+    known: BTreeMap<Key, Vec<Arc<About>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -50,8 +57,11 @@ struct Version {
     object: usize,
 }
 
-/// A series: of which GUID, of which side, and which of the fields.
-type Key = (String, Side, usize);
+/// Objects that are added up: of which GUID, and of which side.
+type Key = (String, Side);
+
+/// By objects, a sum for each of the fields.
+type Sums = BTreeMap<Key, Vec<u64>>;
 
 /// What is read of the head.
 struct Head {
@@ -140,15 +150,30 @@ impl Haproxy {
         })
     }
 
-    /// Read the objects that are there, and those only: the file may be shorter than it says.
-    fn objects(&self, n: usize) -> Result<Vec<u8>, Failure> {
+    /// Add up the objects that are there, and those only: the file may be shorter than it says.
+    /// Return also how many are not in use.
+    fn sums(&self, n: usize) -> Result<(Sums, u32), Failure> {
         let size = self.file.metadata().map_err(|e| self.unreadable(&e))?.len();
-        let there = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD) / self.version.object;
-        let mut bytes = vec![0; n.min(there) * self.version.object];
-        self.file
-            .read_exact_at(&mut bytes, HEAD as u64)
-            .map_err(|e| self.unreadable(&e))?;
-        Ok(bytes)
+        let length = self.version.object;
+        let there = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD) / length;
+        let n = n.min(there);
+        let (mut sums, mut pending) = (Sums::new(), 0);
+        let mut bytes = vec![0; n.min(BLOCK) * length];
+        for first in (0..n).step_by(BLOCK) {
+            bytes.truncate((n - first) * length);
+            self.file
+                .read_exact_at(&mut bytes, (HEAD + first * length) as u64)
+                .map_err(|e| self.unreadable(&e))?;
+            for object in bytes.chunks_exact(length) {
+                pending += u32::from(!add(&mut sums, object, self.version.minor));
+            }
+            if sums.len() > PROXIES {
+                let path = self.path.display();
+                let sentence = format!("{path} has more than {PROXIES} proxies and servers: percpu reads files with fewer");
+                return Err(Failure::new(Exit::BadFile, sentence));
+            }
+        }
+        Ok((sums, pending))
     }
 
     fn unreadable(&self, e: &std::io::Error) -> Failure {
@@ -175,34 +200,22 @@ impl Source for Haproxy {
             ));
         }
         let head = self.head()?;
-        let bytes = self.objects(head.objects)?;
+        let (sums, pending) = self.sums(head.objects)?;
         let moment = Instant::now();
         let since = self.file.metadata().and_then(|m| m.created());
         let since = since.unwrap_or(SystemTime::UNIX_EPOCH);
-        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
-        let mut pending = 0;
-        for object in bytes.chunks_exact(self.version.object) {
-            if !add(&mut sums, object, self.version.minor) {
-                pending += 1;
-            }
-        }
-        let known = std::mem::take(&mut self.known);
-        let mut series = Vec::with_capacity(sums.len());
-        for (key, sum) in sums {
-            let about = match known.get(&key) {
-                Some(about) => about.clone(),
-                None => match describe(&key, since) {
-                    Some(about) => Arc::new(about),
-                    None => continue,
-                },
-            };
-            self.known.insert(key, about.clone());
-            series.push(Series {
-                about,
+        let mut known = std::mem::take(&mut self.known);
+        let mut series = Vec::new();
+        for (key, counts) in sums {
+            let abouts = known.remove(&key);
+            let abouts = abouts.unwrap_or_else(|| describe(&key, since, self.version.minor));
+            series.extend(abouts.iter().zip(counts).map(|(about, sum)| Series {
+                about: about.clone(),
                 value: Ok(Value::Count(sum)),
                 family: None,
                 details: None,
-            });
+            }));
+            self.known.insert(key, abouts);
         }
         series.sort_by(|a, b| {
             (&a.about.name, &a.about.labels).cmp(&(&b.about.name, &b.about.labels))
@@ -222,7 +235,7 @@ impl Source for Haproxy {
 }
 
 /// Add what an object has to the sums. Return whether it is in use and whole.
-fn add(sums: &mut BTreeMap<Key, u64>, object: &[u8], minor: u8) -> bool {
+fn add(sums: &mut Sums, object: &[u8], minor: u8) -> bool {
     let users = wide(object, USERS_AT);
     let group = u16::from_le_bytes([object[GROUP_AT], object[GROUP_AT + 1]]);
     let side = match object[TYPE_AT] {
@@ -234,11 +247,13 @@ fn add(sums: &mut BTreeMap<Key, u64>, object: &[u8], minor: u8) -> bool {
     let guid = end.and_then(|n| std::str::from_utf8(&object[..n]).ok());
     match guid {
         Some(guid) if users != 0 && group != 0 && !guid.is_empty() => {
-            for (i, field) in side.fields().enumerate() {
-                if let Some(at) = field.at(side, minor) {
-                    let n = wide(object, COUNTS_AT + at);
-                    let sum = sums.entry((guid.to_string(), side, i)).or_default();
-                    *sum = sum.wrapping_add(n);
+            let counts = side.fields().filter_map(|f| f.at(side, minor));
+            let sums = sums.entry((guid.to_string(), side)).or_default();
+            for (i, at) in counts.enumerate() {
+                let n = wide(object, COUNTS_AT + at);
+                match sums.get_mut(i) {
+                    Some(sum) => *sum = sum.wrapping_add(n),
+                    None => sums.push(n),
                 }
             }
             true
@@ -247,23 +262,24 @@ fn add(sums: &mut BTreeMap<Key, u64>, object: &[u8], minor: u8) -> bool {
     }
 }
 
-fn describe((guid, side, i): &Key, since: SystemTime) -> Option<About> {
-    let field = side.fields().nth(*i)?;
-    let mut labels = vec![("guid".to_string(), guid.clone())];
-    labels.extend(
-        field
-            .label
-            .map(|(name, value)| (name.to_string(), value.to_string())),
-    );
-    Some(About {
-        id: next_id(),
-        name: format!("haproxy_{}_{}", side.word(), field.name),
-        help: field.help.to_string(),
-        unit: field.unit().to_string(),
-        kind: Kind::Counter,
-        labels,
-        since,
-    })
+/// Describe each of the fields that the version has.
+fn describe((guid, side): &Key, since: SystemTime, minor: u8) -> Vec<Arc<About>> {
+    let fields = side.fields().filter(|f| f.at(*side, minor).is_some());
+    let describe = |field: &Field| {
+        let mut labels = vec![("guid".to_string(), guid.clone())];
+        let own = field.label;
+        labels.extend(own.map(|(name, value)| (name.to_string(), value.to_string())));
+        Arc::new(About {
+            id: next_id(),
+            name: format!("haproxy_{}_{}", side.word(), field.name),
+            help: field.help.to_string(),
+            unit: field.unit().to_string(),
+            kind: Kind::Counter,
+            labels,
+            since,
+        })
+    };
+    fields.map(describe).collect()
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {

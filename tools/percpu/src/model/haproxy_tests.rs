@@ -63,6 +63,24 @@ fn value(picture: &Picture, text: &str) -> Option<f64> {
 }
 
 #[test]
+fn a_file_of_very_many_guids_is_refused() {
+    let with = |guids: usize| {
+        let mut made = Made::new(&format!("haproxy-many-{guids}"), 3);
+        for i in 0..guids {
+            made = made.object(format!("g{i}").as_bytes(), 1, 1, 1);
+        }
+        made
+    };
+    let most = with(PROXIES);
+    let picture = most.write().read(&|_| false).unwrap();
+    assert_eq!(picture.series.len() % PROXIES, 0);
+    let more = with(PROXIES + 1);
+    let failure = more.write().read(&|_| false).unwrap_err();
+    assert_eq!(failure.exit, Exit::BadFile);
+    assert!(failure.sentence.contains("16384 proxies"), "{failure}");
+}
+
+#[test]
 fn objects_of_one_guid_are_added_up() {
     let made = Made::new("haproxy-sum", 3)
         .object(b"web", 1, 0, 1)
