@@ -15,6 +15,8 @@ mod top;
 mod verbs;
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -46,7 +48,15 @@ fn tell_usage(e: &clap::Error) -> Result<Exit, Failure> {
     })
 }
 
+/// A file that grows beyond RLIMIT_FSIZE is to be an error of the output, and no signal's death.
+fn catch_file_limit() {
+    let caught = Arc::new(AtomicBool::new(false));
+    // Without it the signal ends the program, as any other.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, caught);
+}
+
 fn main() -> ExitCode {
+    catch_file_limit();
     let result = match Args::try_parse() {
         Ok(args) => run(args),
         Err(e) => tell_usage(&e),

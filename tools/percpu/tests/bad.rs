@@ -204,3 +204,21 @@ fn the_output_cannot_be_written() {
         assert!(sentence.contains("cannot be written"), "{sentence}");
     }
 }
+
+#[test]
+fn a_limit_of_files_is_an_error() {
+    let name = Named::new("file_limit");
+    every_kind(&name.make());
+    let output = Scratch::new("file-limit");
+    let script = format!(
+        "ulimit -f 1; exec '{}' show '{}' --json >'{}'",
+        env!("CARGO_BIN_EXE_percpu"),
+        name.0,
+        output.text()
+    );
+    let arguments = ["-c", &script];
+    let out = Command::new("/bin/sh").args(arguments).output();
+    let (code, said) = failure(&out.unwrap(), &arguments);
+    assert_eq!(code, 7, "{said}");
+    assert!(said.contains("cannot be written"), "{said}");
+}
