@@ -277,6 +277,45 @@ fn a_file_that_is_reset_removed_and_replaced_is_followed() {
 }
 
 #[test]
+fn many_keys_need_few_frames() {
+    let folder = Folder::new("top-keys");
+    let (_segment, hits) = hits(&folder, "a");
+    hits.add(44);
+    let mut tty = top(&folder, &["-n", "60", "./a"], 200, 50);
+    tty.text("44");
+    let frames = |tty: &Tty| tty.bytes().windows(6).filter(|w| w == b"\x1b[?25l").count();
+    let before = frames(&tty);
+    tty.keys(&"j".repeat(900));
+    tty.keys("q");
+    assert_eq!(tty.end(), 0);
+    let drawn = frames(&tty) - before;
+    assert!(drawn < 450, "{drawn} frames");
+}
+
+#[test]
+fn a_terminal_that_lies_about_its_size() {
+    let folder = Folder::new("top-huge");
+    let (_segment, hits) = hits(&folder, "a");
+    hits.add(66);
+    let mut tty = top(&folder, &["-n", "0.1", "./a"], 80, 24);
+    tty.text("66");
+    let clears = |tty: &Tty| tty.bytes().windows(4).filter(|w| w == b"\x1b[2J").count();
+    let before = clears(&tty);
+    tty.resize_unseen(65535, 65535);
+    for _ in 0..10_000 {
+        if clears(&tty) > before {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    tty.resize(80, 24);
+    hits.add(11);
+    tty.text("77");
+    tty.keys("q");
+    assert_eq!(tty.end(), 0);
+}
+
+#[test]
 fn names_do_not_steer_the_terminal() {
     let folder = Folder::new("top-hostile");
     let segment = Segment::create(&folder.path("a")).unwrap();

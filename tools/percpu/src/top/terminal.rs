@@ -12,8 +12,11 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, KeyEvent};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    disable_raw_mode, enable_raw_mode, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode, size as terminal_size, Clear, ClearType,
+    EnterAlternateScreen, LeaveAlternateScreen,
 };
+use ratatui::layout::Rect;
+use ratatui::{TerminalOptions, Viewport};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -22,6 +25,9 @@ use crate::failure::{Exit, Failure};
 
 /// Whether the terminal is not as it was.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Rows and columns that are drawn at most.
+const MOST: u16 = 1000;
 
 /// What happens outside.
 pub enum Event {
@@ -32,8 +38,10 @@ pub enum Event {
     Gone,
 }
 
+type Screen = ratatui::Terminal<CrosstermBackend<Stdout>>;
+
 pub struct Terminal {
-    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    screen: Screen,
     events: Receiver<Event>,
 }
 
@@ -85,6 +93,11 @@ impl Terminal {
         }
     }
 
+    /// What has happened outside already.
+    pub fn waiting(&self) -> Option<Event> {
+        self.events.try_recv().ok()
+    }
+
     /// Do what a signal does by default: stop, or end. When the program goes on, the terminal is
     /// taken again.
     pub fn obey(&mut self, signal: i32) -> Result<(), Failure> {
@@ -108,7 +121,7 @@ impl Drop for Terminal {
     }
 }
 
-fn take() -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
+fn take() -> io::Result<Screen> {
     TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
     execute!(
@@ -117,7 +130,13 @@ fn take() -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
         Hide,
         Clear(ClearType::All)
     )?;
-    ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))
+    // A terminal of 65535 x 65535 is one that lies: its picture would take all memory.
+    let (columns, rows) = terminal_size()?;
+    let area = Rect::new(0, 0, columns.min(MOST), rows.min(MOST));
+    let options = TerminalOptions {
+        viewport: Viewport::Fixed(area),
+    };
+    ratatui::Terminal::with_options(CrosstermBackend::new(io::stdout()), options)
 }
 
 fn give_back() {
@@ -129,15 +148,15 @@ fn give_back() {
 }
 
 fn listen(sender: &Sender<Event>) -> io::Result<()> {
+    // crossterm loses a change of the size that comes together with a key, and its thread may begin
+    // after a change.
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT, SIGWINCH])?;
     let sender = sender.clone();
     thread::spawn(move || {
         for signal in signals.forever() {
-            // crossterm loses a change of the size that comes together with a key.
-            let event = if signal == SIGWINCH {
-                Event::Resize
-            } else {
-                Event::Signal(signal)
+            let event = match signal {
+                SIGWINCH => Event::Resize,
+                signal => Event::Signal(signal),
             };
             if sender.send(event).is_err() {
                 return;

@@ -97,6 +97,11 @@ impl Tty {
             .parser
             .screen_mut()
             .set_size(some(lines), some(columns));
+        self.resize_unseen(columns, lines);
+    }
+
+    /// Tell the program a size that the screen does not have.
+    pub fn resize_unseen(&mut self, columns: u16, lines: u16) {
         self.master.resize(size(columns, lines)).unwrap();
     }
 
