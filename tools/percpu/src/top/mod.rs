@@ -33,9 +33,6 @@ use keys::Outcome;
 use look::Look;
 use terminal::{Event, Terminal};
 
-/// What happens outside between two frames, at most.
-const EVENTS: usize = 1000;
-
 pub fn run(args: &Top) -> Result<Exit, Failure> {
     terminal::check()?;
     let look = Look::new(&|name| std::env::var(name).ok())?;
@@ -46,30 +43,25 @@ pub fn run(args: &Top) -> Result<Exit, Failure> {
     let mut next = Instant::now() + args.interval;
     loop {
         terminal.draw(|frame| view::draw(frame, &mut app, look))?;
-        let first = terminal.wait((!app.frozen).then_some(next));
-        let (quiet, mut redraw) = (first.is_none(), false);
-        // One frame for all that has come meanwhile: the terminal may be slower than keys.
-        let more = std::iter::from_fn(|| terminal.waiting()).take(EVENTS);
-        for event in first.into_iter().chain(more.collect::<Vec<_>>()) {
-            match event {
-                Event::Key(key) => match app.key(key) {
-                    Outcome::None => {}
-                    Outcome::Quit => return Ok(Exit::Done),
-                    Outcome::Stop => terminal.obey(signal_hook::consts::SIGTSTP)?,
-                    Outcome::Redraw => redraw = true,
-                },
-                Event::Signal(signal) => terminal.obey(signal)?,
-                // Also if the size is what it was: the terminal may have cut lines meanwhile.
-                Event::Resize => redraw = true,
-                Event::Gone => return Ok(Exit::Done),
+        let until = (!app.frozen).then_some(next);
+        match terminal.wait(until) {
+            Some(Event::Key(key)) => match app.key(key) {
+                Outcome::None => {}
+                Outcome::Quit => return Ok(Exit::Done),
+                Outcome::Stop => terminal.obey(signal_hook::consts::SIGTSTP)?,
+                Outcome::Redraw => terminal.redraw()?,
+            },
+            Some(Event::Signal(signal)) => terminal.obey(signal)?,
+            // Also if the size is what it was: the terminal may have cut lines meanwhile.
+            Some(Event::Resize) => terminal.redraw()?,
+            Some(Event::Gone) => return Ok(Exit::Done),
+            None => {
+                files.look(&mut app);
+                next += args.interval;
+                if next < Instant::now() {
+                    next = Instant::now() + args.interval;
+                }
             }
-        }
-        if redraw {
-            terminal.redraw()?;
-        }
-        if quiet {
-            files.look(&mut app);
-            next = (next + args.interval).max(Instant::now());
         }
     }
 }

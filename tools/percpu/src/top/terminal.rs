@@ -12,11 +12,9 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, KeyEvent};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    disable_raw_mode, enable_raw_mode, size as terminal_size, Clear, ClearType,
-    EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode, size, Clear, ClearType, EnterAlternateScreen,
+    LeaveAlternateScreen,
 };
-use ratatui::layout::Rect;
-use ratatui::{TerminalOptions, Viewport};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -26,8 +24,8 @@ use crate::failure::{Exit, Failure};
 /// Whether the terminal is not as it was.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Rows and columns that are drawn at most.
-const MOST: u16 = 1000;
+/// Cells of a picture, at most.
+const MOST: u32 = 4_000_000;
 
 /// What happens outside.
 pub enum Event {
@@ -38,10 +36,8 @@ pub enum Event {
     Gone,
 }
 
-type Screen = ratatui::Terminal<CrosstermBackend<Stdout>>;
-
 pub struct Terminal {
-    screen: Screen,
+    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
     events: Receiver<Event>,
 }
 
@@ -78,6 +74,7 @@ impl Terminal {
     }
 
     pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame)) -> Result<(), Failure> {
+        check_size().map_err(|e| failed(&e))?;
         self.screen.draw(draw).map(drop).map_err(|e| failed(&e))
     }
 
@@ -91,11 +88,6 @@ impl Terminal {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Event::Gone),
         }
-    }
-
-    /// What has happened outside already.
-    pub fn waiting(&self) -> Option<Event> {
-        self.events.try_recv().ok()
     }
 
     /// Do what a signal does by default: stop, or end. When the program goes on, the terminal is
@@ -121,7 +113,18 @@ impl Drop for Terminal {
     }
 }
 
-fn take() -> io::Result<Screen> {
+/// Fail if the terminal says it has so many cells that a picture of them would take all memory.
+fn check_size() -> io::Result<()> {
+    let (columns, rows) = size()?;
+    if u32::from(columns) * u32::from(rows) <= MOST {
+        return Ok(());
+    }
+    let sentence = format!("it says it has {columns} columns and {rows} rows: stty(1) sets them");
+    Err(io::Error::other(sentence))
+}
+
+fn take() -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
+    check_size()?;
     TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
     execute!(
@@ -130,13 +133,7 @@ fn take() -> io::Result<Screen> {
         Hide,
         Clear(ClearType::All)
     )?;
-    // A terminal of 65535 x 65535 is one that lies: its picture would take all memory.
-    let (columns, rows) = terminal_size()?;
-    let area = Rect::new(0, 0, columns.min(MOST), rows.min(MOST));
-    let options = TerminalOptions {
-        viewport: Viewport::Fixed(area),
-    };
-    ratatui::Terminal::with_options(CrosstermBackend::new(io::stdout()), options)
+    ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))
 }
 
 fn give_back() {
