@@ -93,6 +93,7 @@ build()
 	[ "$compiler" = gcc ] || for_build+=("${for_clang[@]}")
 	require "${for_build[@]}"
 	compile "$compiler"
+	! has_cargo "$tool_cargo" || build_tool
 }
 
 demo()
