@@ -171,7 +171,8 @@ tool_installed()
 		bash -n "$dir/root/usr/share/bash-completion/completions/percpu.bash"
 }
 
-# The command-line tool, and what it says of this machine and of the server of examples/prefork.
+# The command-line tool, built without optimization, and what it says of this machine and of the
+# server of examples/prefork.
 test_tool()
 {
 	local prefork=$build/gcc/examples/prefork/prefork
@@ -179,16 +180,34 @@ test_tool()
 		record SKIP 'percpu' "no cargo $tool_cargo"
 		return
 	fi
-	step 'percpu: installed' tool_installed
 	if [ -x "$prefork" ]; then
-		PERCPU_PREFORK=$prefork step 'percpu: tests' crate test --release -p percpu-tool
+		PERCPU_PREFORK=$prefork step 'percpu: tests' crate test -p percpu-tool
 		step 'percpu: prefork' tap "$rust/percpu.tap" tests/cli/test_percpu.py \
-			"$rust/release/percpu" "$prefork" examples/prefork/load.py
+			"$rust/debug/percpu" "$prefork" examples/prefork/load.py
 	else
-		step 'percpu: tests' crate test --release -p percpu-tool
+		step 'percpu: tests' crate test -p percpu-tool
 		record SKIP 'percpu: prefork' 'no libevent, or no http-parser'
 	fi
-	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/release/percpu"
+	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/debug/percpu"
+}
+
+# What builds the crates once more: by the oldest Rust, and the tool as users have it. Its status is
+# $not_here where there is no cargo.
+test_rust_again()
+{
+	new_cargo || return "$not_here"
+	mkdir -p "$rust"
+	if [ -x "$oldest_rust/usr/bin/rustc" ]; then
+		step 'rust: oldest Rust' oldest_crate_tests
+		PERCPU_TIER=cpu step 'rust: oldest Rust, tier cpu' oldest_crate_tests
+	else
+		record SKIP 'rust: oldest Rust' "no package of Rust $oldest_cargo"
+	fi
+	if has_cargo "$tool_cargo"; then
+		step 'percpu: installed' tool_installed
+	else
+		record SKIP 'percpu' "no cargo $tool_cargo"
+	fi
 }
 
 # Its status is $not_here where there is no cargo.
@@ -201,12 +220,6 @@ test_rust()
 	PERCPU_TIER=cpu step 'rust: tier cpu' crate_tests "${on_each_tier[@]}"
 	PERCPU_TIER=shared step 'rust: tier shared' crate_tests "${on_each_tier[@]}"
 	GLIBC_TUNABLES=glibc.pthread.rseq=0 step 'rust: own registration' crate_tests "${on_each_tier[@]}"
-	if [ -x "$oldest_rust/usr/bin/rustc" ]; then
-		step 'rust: oldest Rust' oldest_crate_tests
-		PERCPU_TIER=cpu step 'rust: oldest Rust, tier cpu' oldest_crate_tests
-	else
-		record SKIP 'rust: oldest Rust' "no package of Rust $oldest_cargo"
-	fi
 	step 'rust: examples' rust_examples
 	if [ -x "$build/gcc/examples/prefork/prefork" ]; then
 		step 'rust: prefork' rust_prefork

@@ -309,6 +309,7 @@ test_configurations()
 	await tools || true
 	test_built asan || true
 	test_other_builds
+	await_rust
 	say 'fuzz for 20 s'
 	await fuzz || status=$?
 	case $status in
@@ -392,6 +393,19 @@ soak()
 	summary
 }
 
+# The steps of the crates, and of the tool.
+await_rust()
+{
+	local status=0
+	say 'rust'
+	await rust || status=$?
+	case $status in
+	0) ;;
+	"$not_here") record SKIP 'rust' "no cargo $oldest_cargo" ;;
+	*) record FAIL 'rust' ;;
+	esac
+}
+
 test_default()
 {
 	local status
@@ -404,13 +418,7 @@ test_default()
 	test_built asan || true
 	test_built tsan || true
 	test_other_builds
-	say 'rust'
-	await rust && status=0 || status=$?
-	case $status in
-	0) ;;
-	"$not_here") record SKIP 'rust' "no cargo $oldest_cargo" ;;
-	*) record FAIL 'rust' ;;
-	esac
+	await_rust
 	test_models_shortly
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
@@ -420,7 +428,8 @@ test_default()
 	cat <<-'END'
 		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
 		                             armhf, and on lower tiers, of which this ran some; libFuzzer,
-		                             examples with AddressSanitizer, and a build of the benchmarks
+		                             examples with AddressSanitizer, a build of the benchmarks, the
+		                             crates by the oldest Rust, the tool as Meson installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
 		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
 	END
