@@ -59,5 +59,5 @@ int main(void)
 						remove_segment),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, test_remove_paths);
 }
