@@ -33,6 +33,9 @@ use keys::Outcome;
 use look::Look;
 use terminal::{Event, Terminal};
 
+/// How many events one frame is for, at most.
+const EVENTS: usize = 1000;
+
 pub fn run(args: &Top) -> Result<Exit, Failure> {
     terminal::check()?;
     let look = Look::new(&|name| std::env::var(name).ok())?;
@@ -43,25 +46,30 @@ pub fn run(args: &Top) -> Result<Exit, Failure> {
     let mut next = Instant::now() + args.interval;
     loop {
         terminal.draw(|frame| view::draw(frame, &mut app, look))?;
-        let until = (!app.frozen).then_some(next);
-        match terminal.wait(until) {
-            Some(Event::Key(key)) => match app.key(key) {
-                Outcome::None => {}
-                Outcome::Quit => return Ok(Exit::Done),
-                Outcome::Stop => terminal.obey(signal_hook::consts::SIGTSTP)?,
-                Outcome::Redraw => terminal.redraw()?,
-            },
-            Some(Event::Signal(signal)) => terminal.obey(signal)?,
-            // Also if the size is what it was: the terminal may have cut lines meanwhile.
-            Some(Event::Resize) => terminal.redraw()?,
-            Some(Event::Gone) => return Ok(Exit::Done),
-            None => {
-                files.look(&mut app);
-                next += args.interval;
-                if next < Instant::now() {
-                    next = Instant::now() + args.interval;
-                }
+        let mut event = terminal.wait((!app.frozen).then_some(next));
+        // One frame for what has come meanwhile: the terminal may be slower than keys.
+        let mut left = EVENTS;
+        while let Some(happened) = event.take() {
+            match happened {
+                Event::Key(key) => match app.key(key) {
+                    Outcome::None => {}
+                    Outcome::Quit => return Ok(Exit::Done),
+                    Outcome::Stop => terminal.obey(signal_hook::consts::SIGTSTP)?,
+                    Outcome::Redraw => terminal.redraw()?,
+                },
+                Event::Signal(signal) => terminal.obey(signal)?,
+                // Also if the size is what it was: the terminal may have cut lines meanwhile.
+                Event::Resize => terminal.redraw()?,
+                Event::Gone => return Ok(Exit::Done),
             }
+            left -= 1;
+            if left > 0 {
+                event = terminal.waiting();
+            }
+        }
+        if !app.frozen && Instant::now() >= next {
+            files.look(&mut app);
+            next = (next + args.interval).max(Instant::now());
         }
     }
 }

@@ -90,6 +90,11 @@ impl Terminal {
         }
     }
 
+    /// What has happened outside already.
+    pub fn waiting(&self) -> Option<Event> {
+        self.events.try_recv().ok()
+    }
+
     /// Do what a signal does by default: stop, or end. When the program goes on, the terminal is
     /// taken again.
     pub fn obey(&mut self, signal: i32) -> Result<(), Failure> {
