@@ -167,7 +167,7 @@ tool_installed()
 		DESTDIR=$dir/root meson install -C "$dir/build" --no-rebuild --quiet \
 			--tags percpu-tool >/dev/null &&
 		"$dir/root/usr/bin/percpu" --version | grep '^percpu 0\.1\.0$' &&
-		man --local-file "$dir/root/usr/share/man/man1/percpu-gc.1" | grep -F -- --yes &&
+		grep -F 'yes' "$dir/root/usr/share/man/man1/percpu-gc.1" >/dev/null &&
 		bash -n "$dir/root/usr/share/bash-completion/completions/percpu.bash"
 }
 

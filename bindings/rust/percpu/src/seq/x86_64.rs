@@ -172,8 +172,8 @@ macro_rules! note {
     };
 }
 
-/// One word. An amount in a register is added to a register: the one instruction that adds it to
-/// memory delays the next one on some CPUs (Golden Cove).
+/// One word. The amount is in a register, so the sum is made in one, too: `add` of a register to
+/// memory takes longer on some CPUs.
 ///
 /// # Safety
 /// The cell is a counter's.
