@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The command line.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -37,6 +38,8 @@ pub enum Verb {
     Watch(Watch),
     /// Show values and rates on the full screen
     Top(Top),
+    /// Serve metrics to Prometheus and others by HTTP
+    Serve(Serve),
     /// Check this machine, or the file of a segment
     Doctor(Doctor),
     /// Remove segments in which no process counts
@@ -185,6 +188,35 @@ pub struct Top {
     pub interval: Duration,
 }
 
+/// Which metrics are told to others.
+#[derive(clap::Args)]
+pub struct Exposed {
+    /// Names or paths of segments; without them: all in /dev/shm and /run/percpu, also those that
+    /// come later
+    pub segments: Vec<String>,
+    /// Series whose names match; may be given several times
+    #[arg(long = "match", value_name = "GLOB")]
+    pub globs: Vec<String>,
+    /// A label that all series get; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+}
+
+const SERVE: &str = "Examples:
+  percpu serve                            all segments of this machine
+  percpu serve shop --match 'http_*'      some metrics of one
+  curl -s http://127.0.0.1:9180/metrics   what Prometheus gets";
+
+#[derive(clap::Args)]
+#[command(after_help = SERVE)]
+pub struct Serve {
+    #[command(flatten)]
+    pub exposed: Exposed,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9180")]
+    pub listen: SocketAddr,
+}
+
 const DOCTOR: &str = "Examples:
   percpu doctor         which tier this machine has, and what to change
   percpu doctor shop    whether the file of shop is whole, and has room left";
@@ -255,6 +287,14 @@ const MAN: &str = "Examples:
 pub struct Man {
     /// A verb; without it: the page of percpu itself
     pub verb: Option<String>,
+}
+
+/// Parse a label of the command line.
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("give a name, '=' and a value, as in datacenter=north".to_string()),
+    }
 }
 
 /// Parse a time between two looks.

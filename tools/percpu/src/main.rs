@@ -9,6 +9,7 @@ mod expose;
 mod failure;
 mod model;
 mod numbers;
+mod serve;
 mod terminal;
 mod text;
 mod top;
@@ -29,6 +30,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         Verb::Show(a) => verbs::show::run(&a),
         Verb::Watch(a) => verbs::watch::run(&a),
         Verb::Top(a) => top::run(&a),
+        Verb::Serve(a) => serve::run(&a),
         Verb::Doctor(a) => verbs::doctor::run(&a),
         Verb::Gc(a) => verbs::gc::run(&a),
         Verb::Reset(a) => verbs::reset::run(&a),

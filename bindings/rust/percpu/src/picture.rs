@@ -72,18 +72,23 @@ impl<'a> Picture<'a> {
         self.missing.as_deref()
     }
 
-    /// All series, by their names.
-    pub fn series(&self) -> impl Iterator<Item = PictureSeries<'_>> {
+    /// How many series there are.
+    pub fn count(&self) -> usize {
         // SAFETY: the reader is valid.
-        let n = unsafe { sys::percpu_reader_count(self.reader.raw()) };
-        (0..n).filter_map(|i| self.get(i).ok())
+        unsafe { sys::percpu_reader_count(self.reader.raw()) }
     }
 
-    fn get(&self, number: usize) -> Result<PictureSeries<'_>, Error> {
+    /// All series, by their names.
+    pub fn series(&self) -> impl Iterator<Item = PictureSeries<'_>> {
+        (0..self.count()).filter_map(|i| self.get(i))
+    }
+
+    /// A series by its number in the order of names, from 0; `None` from [`Picture::count`] on.
+    pub fn get(&self, number: usize) -> Option<PictureSeries<'_>> {
         let mut raw = sys::percpu_reader_series::default();
         // SAFETY: the reader is valid; the call stores a description.
-        check(unsafe { sys::percpu_reader_series(self.reader.raw(), number, &mut raw) })?;
-        Ok(PictureSeries {
+        check(unsafe { sys::percpu_reader_series(self.reader.raw(), number, &mut raw) }).ok()?;
+        Some(PictureSeries {
             picture: self,
             number,
             raw,

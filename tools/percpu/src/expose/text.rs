@@ -2,24 +2,11 @@
 //! Text for Prometheus, version 0.0.4: the same numbers in the same order as
 //! `percpu_reader_print()`, but all names are of letters, digits and underscores.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
+use std::collections::HashMap;
+use std::io::Write;
 
-use crate::model::{float, About, Distribution, Kind, Layout, Series, Value};
-
-/// Append these series, of which those of one name follow each other.
-pub fn print<'a>(series: impl Iterator<Item = &'a Series>, to: &mut String) {
-    let all: Vec<_> = series.collect();
-    let mut printer = Printer {
-        to,
-        names: HashMap::from([(OVERFLOWS.to_string(), String::new())]),
-    };
-    let same = |a: &&Series, b: &&Series| a.about.name == b.about.name;
-    for metric in all.chunk_by(same) {
-        printer.metric(metric);
-    }
-    printer.families(&all);
-}
+use super::{Format, Metric, Row, OVERFLOWS, UP};
+use crate::model::{float, Distribution, Kind, Value};
 
 /// A name without other characters than the format has: underscores stand for these.
 fn escaped(name: &str, colons: bool) -> String {
@@ -32,116 +19,54 @@ fn escaped(name: &str, colons: bool) -> String {
         .collect()
 }
 
-struct Printer<'a> {
-    to: &'a mut String,
+/// The format.
+pub struct Text {
+    out: Vec<u8>,
     /// What is printed, and the name that it was made of.
     names: HashMap<String, String>,
+    /// The same of the metric's labels.
+    labels: HashMap<String, String>,
+    /// Of the metric.
+    name: String,
+    is_summary: bool,
 }
 
-/// The type in the text. A metric is a summary if all of its series are.
-fn type_of(metric: &[&Series]) -> &'static str {
-    let is_summary = |s: &&Series| match &s.value {
-        Ok(Value::Distribution(d)) => *d.layout() == Layout::Summary,
-        _ => true,
-    };
-    match metric.first().map(|s| s.about.kind) {
-        Some(Kind::Counter) => "counter",
-        Some(Kind::Histogram) if metric.iter().all(is_summary) => "summary",
-        Some(Kind::Histogram) => "histogram",
-        _ => "gauge",
-    }
-}
-
-impl Printer<'_> {
-    /// The name of a metric in the text. Two names of a segment that differ stay apart.
-    fn name(&mut self, name: &str) -> String {
-        let mut text = escaped(name, true);
-        while self.names.get(&text).is_some_and(|other| other != name) {
-            text.push('_');
-        }
-        self.names.insert(text.clone(), name.to_string());
-        text
-    }
-
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        let help = help.replace('\\', "\\\\").replace('\n', "\\n");
-        let _ = writeln!(self.to, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    /// Print all series of a name that have a value.
-    fn metric(&mut self, metric: &[&Series]) {
-        let mut values = metric
-            .iter()
-            .filter_map(|s| Some((s, s.value.as_ref().ok()?)));
-        let Some(first) = values.clone().next() else {
-            return;
-        };
-        let about = &first.0.about;
-        let (name, kind) = (self.name(&about.name), type_of(metric));
-        if about.kind == Kind::Histogram {
-            for suffix in ["_bucket", "_sum", "_count"] {
-                self.names
-                    .insert(format!("{name}{suffix}"), about.name.clone());
-            }
-        }
-        self.head(&name, &about.help, kind);
-        let mut printed = HashSet::new();
-        values
-            .try_for_each(|(s, value)| {
-                let labels = labels(&s.about, &mut printed);
-                self.value(&name, &labels, value, kind == "summary")
-            })
-            .unwrap_or_default();
-    }
-
-    fn value(
-        &mut self,
-        name: &str,
-        labels: &[String],
-        value: &Value,
-        is_summary: bool,
-    ) -> std::fmt::Result {
-        match value {
-            Value::Distribution(d) => self.distribution(name, labels, d, is_summary),
-            Value::Extrema { min, max } => {
-                self.sample(name, "", labels, "extreme=\"min\"", &number(*min))?;
-                self.sample(name, "", labels, "extreme=\"max\"", &number(*max))
-            }
-            Value::Count(n) => self.sample(name, "", labels, "", &n.to_string()),
-            other => self.sample(name, "", labels, "", &number(other.number())),
+impl Text {
+    pub fn new() -> Self {
+        let reserved = [OVERFLOWS.name, UP.name];
+        Self {
+            out: Vec::new(),
+            names: reserved.map(|n| (n.to_string(), String::new())).into(),
+            labels: HashMap::new(),
+            name: String::new(),
+            is_summary: false,
         }
     }
 
-    fn sample(
-        &mut self,
-        name: &str,
-        suffix: &str,
-        labels: &[String],
-        more: &str,
-        number: &str,
-    ) -> std::fmt::Result {
-        write!(self.to, "{name}{suffix}")?;
-        let mut before = '{';
-        let more = (!more.is_empty()).then_some(more);
-        for label in labels.iter().map(String::as_str).chain(more) {
-            self.to.push(before);
-            if before == ',' {
-                self.to.push(' ');
-            }
-            self.to.push_str(label);
-            before = ',';
+    /// Append the labels of a row, and what the format adds.
+    fn braces(&mut self, labels: &[(&str, &str)], more: &str) {
+        let mut before = "{";
+        for (name, value) in labels {
+            let name = unique(&mut self.labels, escaped(name, false), name);
+            let _ = write!(self.out, "{before}{}", label(&name, value));
+            before = ", ";
         }
-        let end = if before == ',' { "}" } else { "" };
-        writeln!(self.to, "{end} {number}")
+        if !more.is_empty() {
+            let _ = write!(self.out, "{before}{more}");
+            before = ", ";
+        }
+        if before == ", " {
+            self.out.push(b'}');
+        }
     }
 
-    fn distribution(
-        &mut self,
-        name: &str,
-        labels: &[String],
-        d: &Distribution,
-        is_summary: bool,
-    ) -> std::fmt::Result {
+    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], more: &str, number: &str) {
+        let _ = write!(self.out, "{}{suffix}", self.name);
+        self.braces(labels, more);
+        let _ = writeln!(self.out, " {number}");
+    }
+
+    fn distribution(&mut self, labels: &[(&str, &str)], d: &Distribution) {
         let mut buckets = d.buckets().iter().peekable();
         let mut below = 0u64;
         for end in d.layout().printed() {
@@ -149,42 +74,76 @@ impl Printer<'_> {
                 below = below.saturating_add(b.count);
             }
             let le = format!("le=\"{}\"", number(end));
-            self.sample(name, "_bucket", labels, &le, &below.to_string())?;
+            self.sample("_bucket", labels, &le, &below.to_string());
         }
-        if !is_summary {
-            self.sample(
-                name,
-                "_bucket",
-                labels,
-                "le=\"+Inf\"",
-                &d.count().to_string(),
-            )?;
+        if !self.is_summary {
+            self.sample("_bucket", labels, "le=\"+Inf\"", &d.count().to_string());
         }
-        self.sample(name, "_sum", labels, "", &number(d.sum()))?;
-        self.sample(name, "_count", labels, "", &d.count().to_string())
-    }
-
-    /// Print how often families had no room for a series, or refused a value.
-    fn families(&mut self, all: &[&Series]) {
-        let mut last = None;
-        for s in all {
-            let name = &s.about.name;
-            let Some(f) = s.family.filter(|_| last != Some(name)) else {
-                continue;
-            };
-            if last.is_none() {
-                self.head(OVERFLOWS, "How often a call got the overflow.", "counter");
-            }
-            last = Some(name);
-            for (reason, n) in [("room", f.overflows), ("invalid", f.invalid)] {
-                let labels = [label("family", name), label("reason", reason)];
-                let _ = self.sample(OVERFLOWS, "", &labels, "", &n.to_string());
-            }
-        }
+        self.sample("_sum", labels, "", &number(d.sum()));
+        self.sample("_count", labels, "", &d.count().to_string());
     }
 }
 
-const OVERFLOWS: &str = "percpu_family_overflows_total";
+/// The name in the text of a name that was given: two names that differ stay apart.
+fn unique(names: &mut HashMap<String, String>, mut text: String, name: &str) -> String {
+    while names.get(&text).is_some_and(|other| other != name) {
+        text.push('_');
+    }
+    names.insert(text.clone(), name.to_string());
+    text
+}
+
+impl Format for Text {
+    const EXEMPLARS: bool = false;
+
+    fn metric(&mut self, metric: &Metric<'_>) {
+        self.name = escaped(metric.name, true);
+        if !metric.is_own {
+            self.name = unique(&mut self.names, self.name.clone(), metric.name);
+        }
+        if metric.kind == Kind::Histogram {
+            for suffix in ["_bucket", "_sum", "_count"] {
+                let name = format!("{}{suffix}", self.name);
+                self.names.insert(name, metric.name.to_string());
+            }
+        }
+        let added = match metric.kind {
+            Kind::Histogram => Some("le"),
+            Kind::Extrema => Some("extreme"),
+            _ => None,
+        };
+        let added = added.map(|name| (name.to_string(), String::new()));
+        self.labels = added.into_iter().collect();
+        self.is_summary = metric.is_summary;
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Histogram if metric.is_summary => "summary",
+            Kind::Histogram => "histogram",
+            _ => "gauge",
+        };
+        let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
+        let name = &self.name;
+        let _ = writeln!(self.out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn row(&mut self, row: &Row<'_>) {
+        match row.value {
+            Value::Distribution(d) => self.distribution(row.labels, d),
+            Value::Extrema { min, max } => {
+                self.sample("", row.labels, "extreme=\"min\"", &number(*min));
+                self.sample("", row.labels, "extreme=\"max\"", &number(*max));
+            }
+            Value::Count(n) => self.sample("", row.labels, "", &n.to_string()),
+            other => self.sample("", row.labels, "", &number(other.number())),
+        }
+    }
+
+    fn end(&mut self) {}
+
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+}
 
 fn label(name: &str, value: &str) -> String {
     let mut text = format!("{name}=\"");
@@ -197,39 +156,6 @@ fn label(name: &str, value: &str) -> String {
     }
     text.push('"');
     text
-}
-
-/// The labels of a series. Their names differ within the series and from those that this format
-/// adds; and no two series of a metric have the same.
-fn labels(about: &About, printed: &mut HashSet<Vec<String>>) -> Vec<String> {
-    let added = match about.kind {
-        Kind::Histogram => "le",
-        Kind::Extrema => "extreme",
-        _ => "",
-    };
-    let mut names = HashSet::from([added.to_string()]);
-    let mut texts = Vec::with_capacity(about.labels.len());
-    for (name, value) in &about.labels {
-        let mut name = escaped(name, false);
-        while !names.insert(name.clone()) {
-            name.push('_');
-        }
-        texts.push((name, value));
-    }
-    let of = |texts: &[(String, &String)]| -> Vec<String> {
-        texts
-            .iter()
-            .map(|(name, value)| label(name, value))
-            .collect()
-    };
-    // Only names that were escaped can make two series the same.
-    while !printed.insert(of(&texts)) {
-        match texts.last_mut() {
-            Some((name, _)) => name.push('_'),
-            None => break,
-        }
-    }
-    of(&texts)
 }
 
 /// A double as the library in C prints it, in all languages the shortest that is read as the same:

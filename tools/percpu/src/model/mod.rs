@@ -4,10 +4,10 @@
 mod distribution;
 pub mod find;
 pub mod float;
-mod haproxy;
+pub mod haproxy;
 mod haproxy_fields;
 mod live;
-mod segment;
+pub mod segment;
 pub mod snapshot;
 mod step;
 pub mod writers;

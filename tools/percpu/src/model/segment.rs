@@ -151,14 +151,7 @@ fn add(
     wanted: &dyn Fn(&About) -> bool,
 ) {
     use percpu::Value as V;
-    let family = s.family_cap().map(|cap| {
-        let (overflows, invalid) = s.overflows();
-        Family {
-            cap,
-            overflows,
-            invalid,
-        }
-    });
+    let family = family(s);
     let mut push = |kind, field: Option<&str>, value| {
         let about = names.about(s, kind, field);
         let details = wanted(&about).then(|| Box::new(details(s)));
@@ -171,23 +164,12 @@ fn add(
     };
     let kind = kind(s);
     match s.value() {
-        Ok(V::Counter(n)) => push(kind, None, Ok(Value::Count(n))),
-        Ok(V::FCounter(x)) => push(kind, None, Ok(Value::Amount(x))),
-        Ok(V::Gauge(n) | V::OwnedGauge(n)) => push(kind, None, Ok(Value::Level(n))),
-        Ok(V::FGauge(x) | V::OwnedFGauge(x)) => push(kind, None, Ok(Value::Measure(x))),
-        Ok(V::Latest(x, when)) => push(kind, None, Ok(Value::Latest(x, when))),
-        Ok(V::Histogram(h)) => {
-            let value = Value::Distribution(Distribution::new(&h));
-            push(kind, None, Ok(value));
-        }
-        Ok(V::Extrema(min, max)) => push(kind, None, Ok(Value::Extrema { min, max })),
-        Ok(V::Info) => push(kind, None, Ok(Value::Info)),
         Ok(V::Stats(counts)) => {
             for (field, n) in s.fields().zip(counts) {
                 push(kind, Some(field), Ok(Value::Count(n)));
             }
         }
-        Ok(_) => push(kind, None, Err("this kind is of a later version".into())),
+        Ok(value) => push(kind, None, single(&value).ok_or_else(|| LATER.into())),
         Err(e) if s.fields().len() > 0 => {
             for field in s.fields() {
                 push(kind, Some(field), Err(e.to_string()));
@@ -197,8 +179,40 @@ fn add(
     }
 }
 
+const LATER: &str = "this kind is of a later version";
+
+/// A value that is one, as all but statistics are. `None` if its kind is of a later version.
+pub fn single(value: &percpu::Value) -> Option<Value> {
+    use percpu::Value as V;
+    Some(match value {
+        V::Counter(n) => Value::Count(*n),
+        V::FCounter(x) => Value::Amount(*x),
+        V::Gauge(n) | V::OwnedGauge(n) => Value::Level(*n),
+        V::FGauge(x) | V::OwnedFGauge(x) => Value::Measure(*x),
+        V::Latest(x, when) => Value::Latest(*x, *when),
+        V::Histogram(h) => Value::Distribution(Distribution::new(h)),
+        V::Extrema(min, max) => Value::Extrema {
+            min: *min,
+            max: *max,
+        },
+        V::Info => Value::Info,
+        _ => return None,
+    })
+}
+
+/// How often its family had no room, if it has one.
+pub fn family(s: &percpu::PictureSeries) -> Option<Family> {
+    let cap = s.family_cap()?;
+    let (overflows, invalid) = s.overflows();
+    Some(Family {
+        cap,
+        overflows,
+        invalid,
+    })
+}
+
 /// What the values of a series mean, also if it has none now.
-fn kind(s: &percpu::PictureSeries) -> Kind {
+pub fn kind(s: &percpu::PictureSeries) -> Kind {
     use percpu::Kind as K;
     match s.kind() {
         Some(K::Counter | K::FCounter | K::Stats) => Kind::Counter,

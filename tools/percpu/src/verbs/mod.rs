@@ -10,7 +10,7 @@ pub mod gc;
 pub mod ls;
 pub mod man;
 pub mod reset;
-mod select;
+pub mod select;
 pub mod show;
 mod show_table;
 mod table;

@@ -30,11 +30,16 @@ impl Select {
     }
 
     pub fn has(&self, about: &About) -> bool {
+        self.matches(&about.name, &|| about.to_string())
+    }
+
+    /// Whether it asks for a series of that name. `full` makes the text of name and labels.
+    pub fn matches(&self, name: &str, full: &dyn Fn() -> String) -> bool {
         let matches = |(pattern, labels): &(Pattern, bool)| {
             if *labels {
-                pattern.matches(&about.to_string())
+                pattern.matches(&full())
             } else {
-                pattern.matches(&about.name)
+                pattern.matches(name)
             }
         };
         self.0.is_empty() || self.0.iter().any(matches)

@@ -2,7 +2,8 @@
 //! `percpu show`: the values of a segment.
 
 use crate::args::{Order, Show};
-use crate::expose;
+use crate::expose::text::Text;
+use crate::expose::{walk, Table, Walk};
 use crate::failure::{Exit, Failure};
 use crate::model::snapshot::Snapshot;
 use crate::model::{find, About, Kind, Picture, Series};
@@ -31,8 +32,7 @@ pub fn run(args: &Show) -> Result<Exit, Failure> {
             true,
         )?
     } else if args.text {
-        let mut text = String::new();
-        expose::text::print(series.into_iter(), &mut text);
+        let mut text = prometheus(series);
         if terminal.is_one {
             text = plain_lines(&text);
         }
@@ -42,6 +42,19 @@ pub fn run(args: &Show) -> Result<Exit, Failure> {
     };
     print(&text)?;
     Ok(Exit::Done)
+}
+
+fn prometheus(series: Vec<&Series>) -> String {
+    let table = Table::Series(series);
+    let files = [Walk {
+        table: &table,
+        labels: &[],
+    }];
+    let mut text = Vec::new();
+    walk(&files, &|_, _| true, &mut Text::new(), &mut |more| {
+        text.append(more)
+    });
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn none_matches(name: &str, nonzero: bool) -> Failure {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+//! Pictures of all files that are asked for, which come, go, and are replaced.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::{walk, Format, Labels, Row, Table, Walk, UP};
+use crate::args::Exposed;
+use crate::failure::Failure;
+use crate::model::find::{self, Found};
+use crate::model::haproxy::Haproxy;
+use crate::model::{Picture, Source, Value};
+use crate::verbs::select::Select;
+
+/// What is exposed, and what is remembered of it from one time to the next.
+pub struct Collector {
+    segments: Vec<String>,
+    select: Select,
+    labels: Labels,
+    /// When the generation of each file began.
+    began: HashMap<PathBuf, SystemTime>,
+    /// Why files cannot be read, by their names: what was said already.
+    said: HashMap<String, String>,
+}
+
+/// A file that is open. Others may replace it meanwhile.
+enum File {
+    Segment(percpu::Reader),
+    Haproxy(Haproxy),
+}
+
+/// What was read of a file.
+enum Content<'a> {
+    Segment(percpu::Picture<'a>),
+    Other(Picture),
+}
+
+impl File {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        match percpu::Reader::open(&path.to_string_lossy()) {
+            Ok(reader) => Ok(Self::Segment(reader)),
+            Err(e) => match Haproxy::open(path) {
+                Some(file) => Ok(Self::Haproxy(file?)),
+                None => Err(e.into()),
+            },
+        }
+    }
+
+    fn read(&mut self) -> Result<Content<'_>, Failure> {
+        Ok(match self {
+            Self::Segment(reader) => Content::Segment(reader.read()?),
+            Self::Haproxy(file) => Content::Other(file.read(&|_| false)?),
+        })
+    }
+}
+
+impl Collector {
+    /// Fails if a pattern is wrong.
+    pub fn new(exposed: &Exposed) -> Result<Self, Failure> {
+        Ok(Self {
+            segments: exposed.segments.clone(),
+            select: Select::new(&exposed.globs)?,
+            labels: exposed.labels.clone(),
+            began: HashMap::new(),
+            said: HashMap::new(),
+        })
+    }
+
+    /// Take pictures, and print them. What was printed goes to `sink`, part by part. Returns
+    /// sentences about files that cannot be read, and those that can again: each is said once.
+    pub fn print<F: Format>(
+        &mut self,
+        format: &mut F,
+        sink: &mut dyn FnMut(&mut Vec<u8>),
+    ) -> Vec<String> {
+        let mut failures = HashMap::new();
+        let found = self.find(&mut failures);
+        let mut files: Vec<(&Found, File)> = Vec::new();
+        for found in &found {
+            match File::open(&found.path) {
+                Ok(file) => files.push((found, file)),
+                Err(f) => drop(failures.insert(found.name.clone(), f.sentence)),
+            }
+        }
+        let mut contents = Vec::new();
+        for (found, file) in &mut files {
+            match file.read() {
+                Ok(content) => contents.push((*found, content)),
+                Err(f) => drop(failures.insert(found.name.clone(), f.sentence)),
+            }
+        }
+        let tables = self.tables(&contents);
+        let walks: Vec<_> = tables
+            .iter()
+            .map(|(labels, table)| Walk { table, labels })
+            .collect();
+        print_up(&walks, &self.failed(&failures), format);
+        let select = &self.select;
+        walk(
+            &walks,
+            &|name, full| select.matches(name, full),
+            format,
+            sink,
+        );
+        self.news(failures)
+    }
+
+    /// The files that are asked for now.
+    fn find(&self, failures: &mut HashMap<String, String>) -> Vec<Found> {
+        if self.segments.is_empty() {
+            return find::all();
+        }
+        let mut found = Vec::new();
+        for name in &self.segments {
+            match find::exactly(name) {
+                Ok(one) if found.contains(&one) => {}
+                Ok(one) => found.push(one),
+                Err(f) => drop(failures.insert(name.clone(), f.sentence)),
+            }
+        }
+        found
+    }
+
+    fn labels_of(&self, name: &str) -> Labels {
+        let segment = ("segment".to_string(), name.to_string());
+        self.labels.iter().cloned().chain([segment]).collect()
+    }
+
+    fn tables<'a>(&mut self, contents: &'a [(&Found, Content<'a>)]) -> Vec<(Labels, Table<'a>)> {
+        let before = std::mem::take(&mut self.began);
+        let mut tables = Vec::new();
+        for (found, content) in contents {
+            let table = match content {
+                Content::Segment(picture) => {
+                    let old = before.get(&found.path);
+                    let began = stable(old.copied(), picture.since());
+                    self.began.insert(found.path.clone(), began);
+                    Table::Segment { picture, began }
+                }
+                Content::Other(picture) => Table::Series(picture.series.iter().collect()),
+            };
+            tables.push((self.labels_of(&found.name), table));
+        }
+        tables
+    }
+
+    fn failed(&self, failures: &HashMap<String, String>) -> Vec<Labels> {
+        let mut names: Vec<_> = failures.keys().collect();
+        names.sort();
+        names.into_iter().map(|name| self.labels_of(name)).collect()
+    }
+
+    /// What was not said before. What follows is remembered as said.
+    fn news(&mut self, failures: HashMap<String, String>) -> Vec<String> {
+        let mut news: Vec<_> = failures
+            .iter()
+            .filter(|(name, why)| self.said.get(*name) != Some(why))
+            .map(|(name, why)| format!("{name} cannot be read: {why}"))
+            .collect();
+        let again = self
+            .said
+            .keys()
+            .filter(|name| !failures.contains_key(*name));
+        news.extend(again.map(|name| format!("{name} can be read again, or is gone")));
+        news.sort();
+        self.said = failures;
+        news
+    }
+}
+
+/// When a generation began: times that differ by less mean the same.
+fn stable(before: Option<SystemTime>, now: SystemTime) -> SystemTime {
+    const NEAR: Duration = Duration::from_millis(10);
+    let distance = |a: SystemTime| match a.duration_since(now) {
+        Ok(d) => d,
+        Err(e) => e.duration(),
+    };
+    before.filter(|b| distance(*b) < NEAR).unwrap_or(now)
+}
+
+/// Print which files could be read.
+fn print_up<F: Format>(read: &[Walk<'_>], failed: &[Labels], format: &mut F) {
+    if read.is_empty() && failed.is_empty() {
+        return;
+    }
+    format.metric(&UP);
+    let read = read.iter().map(|w| (w.labels, 1));
+    let failed = failed.iter().map(|labels| (labels.as_slice(), 0));
+    for (labels, up) in read.chain(failed) {
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        format.row(&Row {
+            labels: &labels,
+            value: &Value::Level(up),
+            since: SystemTime::UNIX_EPOCH,
+            exemplars: &[],
+        });
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//! The series of several files in one order: those of one name follow each other.
+
+use std::time::SystemTime;
+
+use super::{Entry, Format, Metric, Row, Table};
+use crate::model::{full_name, Family, Kind, Value};
+
+/// Labels that all series of a file get: names and values.
+pub type Labels = Vec<(String, String)>;
+
+/// How a file is printed.
+pub struct Walk<'a> {
+    pub table: &'a Table<'a>,
+    /// What its series have as their first labels.
+    pub labels: &'a [(String, String)],
+}
+
+/// Whether a file could be read: also of one without series.
+pub const UP: Metric<'_> = Metric {
+    name: "percpu_segment_up",
+    help: "Whether the file of the segment could be read.",
+    unit: "",
+    kind: Kind::Gauge,
+    is_summary: false,
+    is_own: true,
+};
+
+pub const OVERFLOWS: Metric<'_> = Metric {
+    name: "percpu_family_overflows_total",
+    help: "How often a call got the overflow.",
+    unit: "",
+    kind: Kind::Counter,
+    is_summary: false,
+    is_own: true,
+};
+
+/// The series of a name in a file: numbers, the last one not included.
+type Part = std::ops::Range<usize>;
+
+/// Which series are asked for: by the name, or by the text of name and labels that the function
+/// makes.
+pub type Asked<'a> = &'a dyn Fn(&str, &dyn Fn() -> String) -> bool;
+
+/// Print the series that are asked for, sorted by names. Whenever the buffer of the format has
+/// grown, it goes to `sink`.
+pub fn walk<F: Format>(
+    files: &[Walk<'_>],
+    asked: Asked<'_>,
+    format: &mut F,
+    sink: &mut dyn FnMut(&mut Vec<u8>),
+) {
+    let mut parts: Vec<Part> = vec![0..0; files.len()];
+    let mut families = Vec::new();
+    while let Some(name) = next_name(files, &parts) {
+        for (file, part) in files.iter().zip(&mut parts) {
+            let is_same = |i: &usize| file.table.get(*i).is_some_and(|e| e.name() == name);
+            let end = (part.end..).take_while(is_same).count() + part.end;
+            *part = part.end..end;
+        }
+        print_name(files, &parts, asked, format, sink);
+        collect_families(&name, files, &parts, asked, &mut families);
+    }
+    print_families(&families, format);
+    format.end();
+    sink(format.buffer());
+}
+
+/// The first name that is left.
+fn next_name(files: &[Walk<'_>], parts: &[Part]) -> Option<String> {
+    let next = files.iter().zip(parts);
+    let entries = next.filter_map(|(file, part)| file.table.get(part.end));
+    entries.map(|e| e.name().to_string()).min()
+}
+
+/// All series of the parts, and of which file each is.
+fn all<'a>(
+    files: &'a [Walk<'a>],
+    parts: &'a [Part],
+    asked: Asked<'a>,
+) -> impl Iterator<Item = (&'a Walk<'a>, Entry<'a>)> {
+    files.iter().zip(parts).flat_map(move |(file, part)| {
+        let entries = part.clone().filter_map(|i| file.table.get(i));
+        entries
+            .filter(move |e| asked(e.name(), &|| full(e)))
+            .map(move |e| (file, e))
+    })
+}
+
+fn full(entry: &Entry) -> String {
+    let mut labels = Vec::new();
+    entry.labels(&mut labels);
+    let labels = labels.iter();
+    let labels: Vec<_> = labels
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect();
+    full_name(entry.name(), &labels)
+}
+
+/// Print all series of a name: those of each kind are a metric.
+fn print_name<F: Format>(
+    files: &[Walk<'_>],
+    parts: &[Part],
+    asked: Asked<'_>,
+    format: &mut F,
+    sink: &mut dyn FnMut(&mut Vec<u8>),
+) {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for (_, entry) in all(files, parts, asked) {
+        if !kinds.contains(&entry.kind()) && entry.is_there() {
+            kinds.push(entry.kind());
+        }
+    }
+    for kind in kinds {
+        let of_kind = || all(files, parts, asked).filter(|(_, e)| e.kind() == kind);
+        let Some((_, first)) = of_kind().find(|(_, e)| e.is_there()) else {
+            continue;
+        };
+        format.metric(&Metric {
+            name: first.name(),
+            help: first.help(),
+            unit: first.unit(),
+            kind,
+            is_summary: kind == Kind::Histogram && !of_kind().any(|(_, e)| e.has_buckets()),
+            is_own: false,
+        });
+        for (file, entry) in of_kind() {
+            print_entry(file, &entry, format);
+            if format.buffer().len() > 1 << 16 {
+                sink(format.buffer());
+            }
+        }
+    }
+}
+
+fn own_labels<'a>(file: &'a Walk<'_>) -> Vec<(&'a str, &'a str)> {
+    let labels = file.labels.iter();
+    labels
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+fn print_entry<F: Format>(file: &Walk<'_>, entry: &Entry<'_>, format: &mut F) {
+    let mut labels = own_labels(file);
+    entry.labels(&mut labels);
+    let since = entry.since();
+    let exemplars = if F::EXEMPLARS {
+        entry.exemplars()
+    } else {
+        Vec::new()
+    };
+    entry.values(&mut |field, value| {
+        // A shorter life than that of the texts of the entry.
+        let mut labels: Vec<(&str, &str)> = labels.clone();
+        labels.extend(field);
+        format.row(&Row {
+            labels: &labels,
+            value,
+            since,
+            exemplars: &exemplars,
+        });
+    });
+}
+
+/// What is known of a family in a file.
+struct Overflows<'a> {
+    file: &'a Walk<'a>,
+    name: String,
+    family: Family,
+    since: SystemTime,
+}
+
+/// Add the families of a name: each file may have one.
+fn collect_families<'a>(
+    name: &str,
+    files: &'a [Walk<'a>],
+    parts: &[Part],
+    asked: Asked<'_>,
+    to: &mut Vec<Overflows<'a>>,
+) {
+    for (file, part) in files.iter().zip(parts) {
+        let mut entries = part.clone().filter_map(|i| file.table.get(i));
+        let family = entries
+            .find(|e| asked(name, &|| full(e)))
+            .and_then(|e| Some((e.family()?, e.since())));
+        to.extend(family.map(|(family, since)| Overflows {
+            file,
+            name: name.to_string(),
+            family,
+            since,
+        }));
+    }
+}
+
+/// Print how often families had no room for a series, or refused a value.
+fn print_families<F: Format>(families: &[Overflows<'_>], format: &mut F) {
+    if families.is_empty() {
+        return;
+    }
+    format.metric(&OVERFLOWS);
+    for f in families {
+        for (reason, n) in [("room", f.family.overflows), ("invalid", f.family.invalid)] {
+            let mut labels = own_labels(f.file);
+            labels.extend([("family", f.name.as_str()), ("reason", reason)]);
+            format.row(&Row {
+                labels: &labels,
+                value: &Value::Count(n),
+                since: f.since,
+                exemplars: &[],
+            });
+        }
+    }
+}
