@@ -96,14 +96,40 @@ build()
 	! has_cargo "$tool_cargo" || build_tool
 }
 
+# What the demo of the server needs, built so that it is there soon.
+build_for_demo()
+{
+	say 'The server of examples/prefork'
+	set_up_for gcc >/dev/null && ninja -C "$build/gcc" examples/prefork/prefork || return
+	say 'The tool percpu'
+	cargo build --locked --manifest-path $crates/Cargo.toml --target-dir "$rust" -p percpu-tool
+}
+
+# demo [packets]: show a server under load; or packets that are counted.
 demo()
 {
 	local wanted
-	require "${for_demo[@]}"
-	mapfile -t wanted < <(missing "${for_prefork[@]}")
-	fetch "${wanted[@]}"
-	compile gcc
-	exec examples/demo.sh "$build/gcc/examples"
+	case "$*" in
+	'')
+		require
+		mapfile -t wanted < <(missing "${for_prefork[@]}")
+		fetch "${wanted[@]}"
+		setup_rust
+		has_cargo "$tool_cargo" || die "the demo is of the tool percpu, which needs cargo $tool_cargo"
+		build_for_demo
+		say 'The demo'
+		exec examples/prefork/demo.py "$rust/debug/percpu" "$build/gcc/examples/prefork/prefork"
+		;;
+	packets)
+		require "${for_demo[@]}"
+		set_up_for gcc && ninja -C "$build/gcc" examples/ipstat
+		exec examples/packets.sh "$build/gcc/examples"
+		;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
 }
 
 # The crates of bench/peers, if there is a cargo that can build them.

@@ -165,6 +165,7 @@ fn top_help() -> String {
         "Examples:
   percpu top                  all segments
   percpu top -n 0.1 prefork   one segment, ten times a second
+  percpu top --frames 3 >log  three screens as text
 
 Keys:
 {}
@@ -186,6 +187,9 @@ pub struct Top {
     /// Seconds between two looks
     #[arg(short = 'n', value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
+    /// Print that many screens as text, and end: needs no terminal
+    #[arg(long, value_name = "N")]
+    pub frames: Option<u64>,
 }
 
 /// Which metrics are told to others.

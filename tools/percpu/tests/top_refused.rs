@@ -7,7 +7,7 @@ mod tty;
 
 use std::process::Command;
 
-use percpu::Segment;
+use percpu::{Metric, Segment};
 use tty::{command, Folder, Tty};
 
 const PERCPU: &str = env!("CARGO_BIN_EXE_percpu");
@@ -42,14 +42,43 @@ fn what_is_no_terminal_gets_one_sentence() {
 }
 
 #[test]
-fn help_has_two_examples_and_the_keys() {
+fn frames_are_screens_as_text() {
+    let folder = Folder::new("top-frames");
+    let segment = Segment::create(&folder.path("a")).unwrap();
+    let counter = segment.counter(&Metric::new("things_total")).unwrap();
+    counter.add(4711);
+    let output = Command::new(PERCPU)
+        .args(["top", "-n", "0.05", "--frames", "3", &folder.path("a")])
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("TERM")
+        .envs([("COLUMNS", "60"), ("LINES", "17")])
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let screens: Vec<_> = text.split("\n\npercpu top").collect();
+    assert_eq!(screens.len(), 3, "{text}");
+    assert_eq!(text.lines().count(), 3 * 17 + 2, "{text}");
+    for screen in screens {
+        assert!(
+            screen.contains("things_total") && screen.contains("4.71k"),
+            "{text}"
+        );
+        assert!(screen.lines().all(|l| l.chars().count() <= 60), "{text}");
+        // A rate, which two pictures make.
+        assert!(screen.contains(" 0 "), "{text}");
+    }
+}
+
+#[test]
+fn help_has_three_examples_and_the_keys() {
     let output = Command::new(PERCPU)
         .args(["top", "--help"])
         .output()
         .unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.matches("\n  percpu top ").count(), 2, "{text}");
+    assert_eq!(text.matches("\n  percpu top ").count(), 3, "{text}");
     for key in [
         "Enter",
         "/ ",

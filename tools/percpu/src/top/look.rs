@@ -39,6 +39,12 @@ pub enum Ink {
 }
 
 impl Look {
+    /// Without colors.
+    pub fn plain(utf8: bool) -> Self {
+        let colors = Colors::None;
+        Self { utf8, colors }
+    }
+
     /// What the environment says. Fails if the terminal cannot move its cursor.
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let set = |name| env(name).filter(|v| !v.is_empty());

@@ -7,6 +7,7 @@
 mod app;
 mod board;
 mod files;
+mod frames;
 mod keys;
 mod look;
 mod owners;
@@ -26,6 +27,7 @@ pub use keys::KEYS;
 
 use crate::args::Top;
 use crate::failure::{Exit, Failure};
+use crate::terminal::has_utf8;
 
 use app::App;
 use files::Files;
@@ -37,6 +39,13 @@ use terminal::{Event, Terminal};
 const EVENTS: usize = 1000;
 
 pub fn run(args: &Top) -> Result<Exit, Failure> {
+    if let Some(n) = args.frames {
+        let look = Look::plain(has_utf8(|name| std::env::var(name).ok()));
+        let mut files = Files::new(&args.segments)?;
+        let mut app = App::new(args.interval);
+        files.look(&mut app);
+        return frames::print(&mut app, &mut files, look, n);
+    }
     terminal::check()?;
     let look = Look::new(&|name| std::env::var(name).ok())?;
     let mut files = Files::new(&args.segments)?;

@@ -54,7 +54,10 @@ pub fn check() -> Result<(), Failure> {
     };
     Err(Failure::new(
         Exit::Usage,
-        format!("top needs a terminal, and the standard {what} is none: percpu watch prints lines"),
+        format!(
+            "top needs a terminal, and the standard {what} is none: --frames prints screens as \
+             text, and percpu watch prints lines"
+        ),
     ))
 }
 

@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use percpu::{Metric, Segment};
-use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::app::App;
+use super::super::frames;
 use super::super::keys::Outcome;
 use super::super::look::{Colors, Look};
-use super::super::view;
 use crate::model::find::{self, Found};
 use crate::model::{Change, Picture, Source};
 
@@ -144,25 +143,7 @@ impl World {
 
     /// Draw the screen, and return its lines.
     pub fn screen(&mut self, columns: u16, lines: u16) -> String {
-        let mut terminal = ratatui::Terminal::new(TestBackend::new(columns, lines)).unwrap();
-        let look = self.look;
-        terminal
-            .draw(|f| view::draw(f, &mut self.app, look))
-            .unwrap();
-        let buffer = terminal.backend().buffer();
-        let mut out = String::new();
-        for y in 0..lines {
-            let mut line = String::new();
-            let mut x = 0;
-            while x < columns {
-                let symbol = buffer[(x, y)].symbol();
-                line.push_str(symbol);
-                x += (unicode_width::UnicodeWidthStr::width(symbol) as u16).max(1);
-            }
-            out += line.trim_end();
-            out.push('\n');
-        }
-        out
+        frames::screen(&mut self.app, self.look, columns, lines).unwrap()
     }
 
     /// The line of the screen that has a text.
