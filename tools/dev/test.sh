@@ -431,6 +431,7 @@ test_default()
 		                             examples with AddressSanitizer, a build of the benchmarks, the
 		                             crates by the oldest Rust, the tool as Meson installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
+		./dev test --fleet           the tool beside Prometheus, a browser, and others
 		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
 	END
 	summary
@@ -473,6 +474,7 @@ run_tests()
 	'1 --compilers') test_compilers ;;
 	'1 --configurations') test_configurations ;;
 	'1 --coverage') test_coverage ;;
+	*' --fleet') test_fleet "${@:2}" ;;
 	*' --models') test_models "${@:2}" ;;
 	'2 --soak') soak "$2" ;;
 	*' --systems') test_systems "${@:2}" ;;
