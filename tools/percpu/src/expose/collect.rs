@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{walk, Format, Labels, Row, Table, Walk, UP};
 use crate::args::Exposed;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::model::find::{self, Found};
 use crate::model::haproxy::Haproxy;
 use crate::model::{Picture, Source, Value};
@@ -18,6 +18,8 @@ pub struct Collector {
     segments: Vec<String>,
     select: Select,
     labels: Labels,
+    /// The files that were read last time: what a reader knows makes its next picture cheaper.
+    open: HashMap<PathBuf, File>,
     /// When the generation of each file began.
     began: HashMap<PathBuf, SystemTime>,
     /// Why files cannot be read, by their names: what was said already.
@@ -62,9 +64,28 @@ impl Collector {
             segments: exposed.segments.clone(),
             select: Select::new(&exposed.globs)?,
             labels: exposed.labels.clone(),
+            open: HashMap::new(),
             began: HashMap::new(),
             said: HashMap::new(),
         })
+    }
+
+    /// Open files, or take those that are open.
+    fn open<'a>(
+        &mut self,
+        found: &'a [Found],
+        failures: &mut HashMap<String, String>,
+    ) -> Vec<(&'a Found, File)> {
+        let mut before = std::mem::take(&mut self.open);
+        let mut files = Vec::new();
+        for found in found {
+            let open = before.remove(&found.path).map(Ok);
+            match open.unwrap_or_else(|| File::open(&found.path)) {
+                Ok(file) => files.push((found, file)),
+                Err(f) => drop(failures.insert(found.name.clone(), f.sentence)),
+            }
+        }
+        files
     }
 
     /// Take pictures, and print them. What was printed goes to `sink`, part by part. Returns
@@ -76,26 +97,34 @@ impl Collector {
     ) -> Vec<String> {
         let mut failures = HashMap::new();
         let found = self.find(&mut failures);
-        let mut files: Vec<(&Found, File)> = Vec::new();
-        for found in &found {
-            match File::open(&found.path) {
-                Ok(file) => files.push((found, file)),
-                Err(f) => drop(failures.insert(found.name.clone(), f.sentence)),
-            }
-        }
+        let mut files = self.open(&found, &mut failures);
         let mut contents = Vec::new();
-        for (found, file) in &mut files {
-            match file.read() {
-                Ok(content) => contents.push((*found, content)),
-                Err(f) => drop(failures.insert(found.name.clone(), f.sentence)),
-            }
-        }
-        let tables = self.tables(&contents);
+        let replaced = read(&mut files, &mut contents, &mut failures);
+        // Another file may have the name now.
+        failures.retain(|name, _| !replaced.iter().any(|f| f.name == *name));
+        let mut anew = self.open(&replaced, &mut failures);
+        read(&mut anew, &mut contents, &mut failures);
+        contents.sort_by_key(|(found, _)| *found);
+        self.print_contents(&contents, &failures, format, sink);
+        drop(contents);
+        files.extend(anew);
+        self.keep(files, &failures);
+        self.news(failures)
+    }
+
+    fn print_contents<F: Format>(
+        &mut self,
+        contents: &[(&Found, Content<'_>)],
+        failures: &HashMap<String, String>,
+        format: &mut F,
+        sink: &mut dyn FnMut(&mut Vec<u8>),
+    ) {
+        let tables = self.tables(contents);
         let walks: Vec<_> = tables
             .iter()
             .map(|(labels, table)| Walk { table, labels })
             .collect();
-        print_up(&walks, &self.failed(&failures), format);
+        print_up(&walks, &self.failed(failures), format);
         let select = &self.select;
         walk(
             &walks,
@@ -103,7 +132,17 @@ impl Collector {
             format,
             sink,
         );
-        self.news(failures)
+    }
+
+    /// Keep files open for the next time.
+    fn keep(&mut self, files: Vec<(&Found, File)>, failures: &HashMap<String, String>) {
+        // More would take too many of the descriptors that a process may have.
+        const MOST: usize = 256;
+        let good = files
+            .into_iter()
+            .filter(|(found, _)| !failures.contains_key(&found.name))
+            .map(|(found, file)| (found.path.clone(), file));
+        self.open = good.take(MOST).collect();
     }
 
     /// The files that are asked for now.
@@ -167,6 +206,27 @@ impl Collector {
         self.said = failures;
         news
     }
+}
+
+/// Take pictures of files. Returns those that another file may have replaced.
+fn read<'a, 'b: 'a>(
+    files: &'a mut [(&'b Found, File)],
+    contents: &mut Vec<(&'b Found, Content<'a>)>,
+    failures: &mut HashMap<String, String>,
+) -> Vec<Found> {
+    let mut replaced = Vec::new();
+    for (found, file) in files {
+        match file.read() {
+            Ok(content) => contents.push((*found, content)),
+            Err(f) => {
+                if matches!(f.exit, Exit::NotFound | Exit::BadFile) {
+                    replaced.push((*found).clone());
+                }
+                failures.insert(found.name.clone(), f.sentence);
+            }
+        }
+    }
+    replaced
 }
 
 /// When a generation began: times that differ by less mean the same.
