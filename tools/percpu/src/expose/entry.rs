@@ -24,6 +24,9 @@ pub struct Began {
     printed: SystemTime,
 }
 
+/// Gets the field of statistics, if it is one, with its label, and a value.
+pub type ToValue<'a> = &'a mut dyn FnMut(Option<(&str, &str)>, &Value);
+
 /// A series in a table. Statistics have a row for each field.
 pub enum Entry<'a> {
     Segment(PictureSeries<'a>, Began),
@@ -132,7 +135,7 @@ impl Entry<'_> {
     }
 
     /// Its values, if there are any: of statistics one for each field, with the field as a label.
-    pub fn values(&self, to: &mut dyn FnMut(Option<(&str, &str)>, &Value)) {
+    pub fn values(&self, to: ToValue<'_>) {
         match self {
             Self::Segment(s, _) => match s.value() {
                 Ok(V::Stats(counts)) => {

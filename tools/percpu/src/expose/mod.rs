@@ -3,6 +3,13 @@
 
 mod collect;
 mod entry;
+mod exemplar;
+mod lines;
+mod messages;
+pub mod names;
+pub mod negotiate;
+pub mod openmetrics;
+pub mod protobuf;
 pub mod text;
 mod walk;
 
@@ -39,6 +46,21 @@ pub struct Row<'a> {
     pub since: SystemTime,
     /// If the format asks for them.
     pub exemplars: &'a [percpu::Exemplar],
+}
+
+impl Metric<'_> {
+    /// The unit, if the name that is printed ends in it: else formats may not have it.
+    pub fn unit_in(&self, name: &str) -> Option<&str> {
+        let rest = name.strip_suffix(self.unit)?.strip_suffix('_')?;
+        (!self.unit.is_empty() && !rest.is_empty()).then_some(self.unit)
+    }
+}
+
+impl Row<'_> {
+    /// Whether it is known when its counts began.
+    pub fn has_start(&self) -> bool {
+        self.since > SystemTime::UNIX_EPOCH
+    }
 }
 
 /// A format of metrics: it appends them to its buffer.

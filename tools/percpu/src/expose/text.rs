@@ -1,119 +1,81 @@
 // SPDX-License-Identifier: MIT
-//! Text for Prometheus, version 0.0.4: the same numbers in the same order as
-//! `percpu_reader_print()`, but all names are of letters, digits and underscores.
+//! Text for Prometheus. Version 0.0.4 has the same numbers in the same order as
+//! `percpu_reader_print()`, but all names are of letters, digits and underscores. Version 1.0.0 is the
+//! same, but may have names in quotes.
 
-use std::collections::HashMap;
-use std::io::Write;
-
-use super::{Format, Metric, Row, OVERFLOWS, UP};
+use super::lines::Lines;
+use super::names::{Escaping, Names};
+use super::{Format, Metric, Row};
 use crate::model::{float, Distribution, Kind, Value};
-
-/// A name without other characters than the format has: underscores stand for these.
-fn escaped(name: &str, colons: bool) -> String {
-    let fits = |i: usize, c: char| {
-        c == '_' || c.is_ascii_alphabetic() || colons && c == ':' || i > 0 && c.is_ascii_digit()
-    };
-    let letters = name.chars().enumerate();
-    letters
-        .map(|(i, c)| if fits(i, c) { c } else { '_' })
-        .collect()
-}
 
 /// The format.
 pub struct Text {
-    out: Vec<u8>,
-    /// What is printed, and the name that it was made of.
-    names: HashMap<String, String>,
-    /// The same of the metric's labels.
-    labels: HashMap<String, String>,
+    lines: Lines,
+    names: Names,
     /// Of the metric.
-    name: String,
     is_summary: bool,
 }
 
+/// What the samples of a metric have behind its name.
+pub fn suffixes(metric: &Metric<'_>) -> &'static [&'static str] {
+    match metric.kind {
+        Kind::Histogram if metric.is_summary => &["", "_sum", "_count"],
+        Kind::Histogram => &["", "_bucket", "_sum", "_count"],
+        _ => &[""],
+    }
+}
+
+/// The label that formats add to those of a metric.
+pub fn added(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Histogram => Some("le"),
+        Kind::Extrema => Some("extreme"),
+        _ => None,
+    }
+}
+
 impl Text {
-    pub fn new() -> Self {
-        let reserved = [OVERFLOWS.name, UP.name];
+    pub fn new(escaping: Escaping) -> Self {
         Self {
-            out: Vec::new(),
-            names: reserved.map(|n| (n.to_string(), String::new())).into(),
-            labels: HashMap::new(),
-            name: String::new(),
+            lines: Lines::new(escaping, ", "),
+            names: Names::new(escaping),
             is_summary: false,
         }
     }
 
-    /// Append the labels of a row, and what the format adds.
-    fn braces(&mut self, labels: &[(&str, &str)], more: &str) {
-        let mut before = "{";
-        for (name, value) in labels {
-            let name = unique(&mut self.labels, escaped(name, false), name);
-            let _ = write!(self.out, "{before}{}", label(&name, value));
-            before = ", ";
-        }
-        if !more.is_empty() {
-            let _ = write!(self.out, "{before}{more}");
-            before = ", ";
-        }
-        if before == ", " {
-            self.out.push(b'}');
-        }
-    }
-
-    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], more: &str, number: &str) {
-        let _ = write!(self.out, "{}{suffix}", self.name);
-        self.braces(labels, more);
-        let _ = writeln!(self.out, " {number}");
+    fn sample(
+        &mut self,
+        suffix: &str,
+        labels: &[(&str, &str)],
+        more: Option<(&str, &str)>,
+        value: impl std::fmt::Display,
+    ) {
+        self.lines.sample(suffix, labels, more, value);
+        self.lines.end_line();
     }
 
     fn distribution(&mut self, labels: &[(&str, &str)], d: &Distribution) {
-        let mut buckets = d.buckets().iter().peekable();
-        let mut below = 0u64;
-        for end in d.layout().printed() {
-            while let Some(b) = buckets.next_if(|b| b.upper <= end) {
-                below = below.saturating_add(b.count);
-            }
-            let le = format!("le=\"{}\"", number(end));
-            self.sample("_bucket", labels, &le, &below.to_string());
+        for (end, below) in d.cumulative() {
+            let le = number(end);
+            self.sample("_bucket", labels, Some(("le", &le)), below);
         }
         if !self.is_summary {
-            self.sample("_bucket", labels, "le=\"+Inf\"", &d.count().to_string());
+            self.sample("_bucket", labels, Some(("le", "+Inf")), d.count());
         }
-        self.sample("_sum", labels, "", &number(d.sum()));
-        self.sample("_count", labels, "", &d.count().to_string());
+        self.sample("_sum", labels, None, number(d.sum()));
+        self.sample("_count", labels, None, d.count());
     }
-}
-
-/// The name in the text of a name that was given: two names that differ stay apart.
-fn unique(names: &mut HashMap<String, String>, mut text: String, name: &str) -> String {
-    while names.get(&text).is_some_and(|other| other != name) {
-        text.push('_');
-    }
-    names.insert(text.clone(), name.to_string());
-    text
 }
 
 impl Format for Text {
     const EXEMPLARS: bool = false;
 
     fn metric(&mut self, metric: &Metric<'_>) {
-        self.name = escaped(metric.name, true);
+        let mut name = self.names.escaping.escaped(metric.name, true);
         if !metric.is_own {
-            self.name = unique(&mut self.names, self.name.clone(), metric.name);
+            name = self.names.claim(name, suffixes(metric));
         }
-        if metric.kind == Kind::Histogram {
-            for suffix in ["_bucket", "_sum", "_count"] {
-                let name = format!("{}{suffix}", self.name);
-                self.names.insert(name, metric.name.to_string());
-            }
-        }
-        let added = match metric.kind {
-            Kind::Histogram => Some("le"),
-            Kind::Extrema => Some("extreme"),
-            _ => None,
-        };
-        let added = added.map(|name| (name.to_string(), String::new()));
-        self.labels = added.into_iter().collect();
+        self.lines.begin(name, added(metric.kind));
         self.is_summary = metric.is_summary;
         let kind = match metric.kind {
             Kind::Counter => "counter",
@@ -121,41 +83,27 @@ impl Format for Text {
             Kind::Histogram => "histogram",
             _ => "gauge",
         };
-        let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
-        let name = &self.name;
-        let _ = writeln!(self.out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        self.lines.about("HELP", metric.help, false);
+        self.lines.about("TYPE", kind, false);
     }
 
     fn row(&mut self, row: &Row<'_>) {
         match row.value {
             Value::Distribution(d) => self.distribution(row.labels, d),
             Value::Extrema { min, max } => {
-                self.sample("", row.labels, "extreme=\"min\"", &number(*min));
-                self.sample("", row.labels, "extreme=\"max\"", &number(*max));
+                self.sample("", row.labels, Some(("extreme", "min")), number(*min));
+                self.sample("", row.labels, Some(("extreme", "max")), number(*max));
             }
-            Value::Count(n) => self.sample("", row.labels, "", &n.to_string()),
-            other => self.sample("", row.labels, "", &number(other.number())),
+            Value::Count(n) => self.sample("", row.labels, None, n),
+            other => self.sample("", row.labels, None, number(other.number())),
         }
     }
 
     fn end(&mut self) {}
 
     fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.out
+        &mut self.lines.out
     }
-}
-
-fn label(name: &str, value: &str) -> String {
-    let mut text = format!("{name}=\"");
-    for c in value.chars() {
-        match c {
-            '\n' => text.push_str("\\n"),
-            '\\' | '"' => text.extend(['\\', c]),
-            _ => text.push(c),
-        }
-    }
-    text.push('"');
-    text
 }
 
 /// A double as the library in C prints it, in all languages the shortest that is read as the same:
@@ -180,22 +128,6 @@ fn number(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_escaped() {
-        for (name, text) in [
-            ("a_total", "a_total"),
-            ("a:b", "a:b"),
-            ("9a", "_a"),
-            ("a9", "a9"),
-            ("http.server", "http_server"),
-            ("größe", "gr__e"),
-            ("a\nb", "a_b"),
-        ] {
-            assert_eq!(escaped(name, true), text);
-        }
-        assert_eq!(escaped("a:b", false), "a_b");
-    }
 
     #[test]
     fn numbers_are_those_of_c() {

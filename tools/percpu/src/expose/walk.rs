@@ -111,6 +111,8 @@ fn print_name<F: Format>(
             kinds.push(entry.kind());
         }
     }
+    // The first one has the name. It is the same whichever file comes first.
+    kinds.sort_by_key(|kind| *kind as u8);
     for kind in kinds {
         let of_kind = || all(files, parts, asked).filter(|(_, e)| e.kind() == kind);
         let Some((_, first)) = of_kind().find(|(_, e)| e.is_there()) else {

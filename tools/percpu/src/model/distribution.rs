@@ -100,7 +100,7 @@ impl Layout {
     }
 
     /// The number of the bucket that ends there.
-    fn number(&self, upper: f64) -> usize {
+    pub fn number(&self, upper: f64) -> usize {
         let n = match self {
             Self::Octaves { low, high, buckets } => {
                 let octaves = f64::from(*high) - f64::from(*low);
@@ -155,6 +155,21 @@ impl Distribution {
 
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Where the buckets of formats with cumulative buckets end, but the last, and how many
+    /// observations are not above that.
+    pub fn cumulative(&self) -> Vec<(f64, u64)> {
+        let mut buckets = self.buckets.iter().peekable();
+        let mut below = 0u64;
+        let ends = self.layout.printed().into_iter();
+        ends.map(|end| {
+            while let Some(b) = buckets.next_if(|b| b.upper <= end) {
+                below = below.saturating_add(b.count);
+            }
+            (end, below)
+        })
+        .collect()
     }
 
     /// Join neighbors until at most that many rows are left, 2 or more, and one for what is beyond all ends:

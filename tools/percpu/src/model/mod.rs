@@ -7,6 +7,7 @@ pub mod float;
 pub mod haproxy;
 mod haproxy_fields;
 mod live;
+pub mod native;
 pub mod segment;
 pub mod snapshot;
 mod step;

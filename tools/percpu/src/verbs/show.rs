@@ -2,6 +2,7 @@
 //! `percpu show`: the values of a segment.
 
 use crate::args::{Order, Show};
+use crate::expose::names::Escaping;
 use crate::expose::text::Text;
 use crate::expose::{walk, Table, Walk};
 use crate::failure::{Exit, Failure};
@@ -51,7 +52,8 @@ fn prometheus(series: Vec<&Series>) -> String {
         labels: &[],
     }];
     let mut text = Vec::new();
-    walk(&files, &|_, _| true, &mut Text::new(), &mut |more| {
+    let mut format = Text::new(Escaping::Underscores);
+    walk(&files, &|_, _| true, &mut format, &mut |more| {
         text.append(more)
     });
     String::from_utf8_lossy(&text).into_owned()
