@@ -6,7 +6,7 @@ use percpu::Exemplar;
 /// The most characters that all names and values of its labels may have, in OpenMetrics.
 const MOST: usize = 128;
 
-/// Whether it may be sent at all: names with escapes may be longer, and Prometheus leaves these out.
+/// Whether it may be sent at all. Its names count as the program gave them.
 fn fits(e: &&Exemplar) -> bool {
     let texts = e.labels.iter().flat_map(|(name, value)| [name, value]);
     texts.map(|text| text.chars().count()).sum::<usize>() <= MOST

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Messages of io.prometheus.client, each with its length before it. Histograms with buckets of equal
-//! ratios are native ones, and have classic buckets beside.
+//! Messages of io.prometheus.client, each with its length before it. Histograms with buckets of
+//! equal ratios are native ones, and have classic buckets beside.
 
 use std::time::{Duration, SystemTime};
 

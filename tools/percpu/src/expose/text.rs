@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Text for Prometheus. Version 0.0.4 has the same numbers in the same order as
-//! `percpu_reader_print()`, but all names are of letters, digits and underscores. Version 1.0.0 is the
-//! same, but may have names in quotes.
+//! `percpu_reader_print()`, but all names are of letters, digits and underscores. Version 1.0.0 is
+//! the same, but may have names in quotes.
 
 use super::lines::Lines;
 use super::names::{Escaping, Names};
