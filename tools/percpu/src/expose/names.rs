@@ -263,5 +263,8 @@ mod tests {
             texts.collect::<Vec<_>>(),
             ["segment", "segment_", r#""a.\"b""#]
         );
+        let row = [("x", ""), ("y", ""), ("a.\"b", "")];
+        let texts = labels.of(&row).iter().map(|(_, text)| text.as_str());
+        assert_eq!(texts.collect::<Vec<_>>(), ["x", "y", r#""a.\"b""#]);
     }
 }
