@@ -2,6 +2,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -216,9 +217,22 @@ const SERVE: &str = "Examples:
 pub struct Serve {
     #[command(flatten)]
     pub exposed: Exposed,
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9180")]
-    pub listen: SocketAddr,
+    /// Where to listen, by default 127.0.0.1:9180; may be given several times
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub listen: Vec<SocketAddr>,
+    /// A name by which clients call this machine; may be given several times. Addresses, localhost
+    /// and the machine's own name need not be given; with a token or TLS, no name
+    #[arg(long = "host", value_name = "NAME")]
+    pub hosts: Vec<String>,
+    /// Serve only clients that show the token in this file, as bearer or as password
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Serve by TLS, with the certificates in this file (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 }
 
 const DOCTOR: &str = "Examples:
@@ -299,6 +313,14 @@ fn label(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
         _ => Err("give a name, '=' and a value, as in datacenter=north".to_string()),
     }
+}
+
+/// Parse where to listen.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "give an IP address and a port, as in 127.0.0.1:9180 or [::1]:9180; names are not looked up"
+            .to_string()
+    })
 }
 
 /// Parse a time between two looks.

@@ -9,13 +9,14 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::http::{header, HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use hyper::body::{Frame, SizeHint};
 
+use super::line::Line;
 use super::{say, Shared};
 use crate::expose::names::Escaping;
 use crate::expose::negotiate::{self, Form};
@@ -38,6 +39,7 @@ struct Asked {
 
 pub async fn get(
     State(shared): State<Arc<Shared>>,
+    Extension(line): Extension<Line>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
@@ -47,8 +49,17 @@ pub async fn get(
         gzip: negotiate::gzip(texts(&headers, &header::ACCEPT_ENCODING)),
         created: query.split('&').any(|part| part == "created=1"),
     };
+    let turn = match shared.turns.wait(&line).await {
+        Ok(turn) => turn,
+        Err(busy) => return busy,
+    };
+    let printed = tokio::task::spawn_blocking(move || {
+        // The turn is over when the picture is, even if the client has gone.
+        let _turn = turn;
+        print(&shared, asked)
+    });
     // All that is read of files is dropped before the answer begins.
-    let Ok(chunks) = tokio::task::spawn_blocking(move || print(&shared, asked)).await else {
+    let Ok(chunks) = printed.await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let about = [
