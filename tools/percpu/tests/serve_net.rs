@@ -84,10 +84,16 @@ fn requests_of_other_shapes() {
     let host = format!("Host: {}\r\n", server.address);
     for request in [
         "GET /metrics HTTP/1.0\r\n\r\n".to_string(),
-        format!("GET http://{}/metrics HTTP/1.1\r\n{host}\r\n", server.address),
+        format!(
+            "GET http://{}/metrics HTTP/1.1\r\n{host}\r\n",
+            server.address
+        ),
         format!("GET /metrics HTTP/1.1\r\n{host}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n"),
         format!("GET /metrics HTTP/1.1\r\n{host}Content-Length: 3\r\n\r\nabc"),
-        format!("GET /metrics HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+        format!(
+            "GET /metrics HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n\
+             3\r\nabc\r\n0\r\n\r\n"
+        ),
     ] {
         let answer = server.send(request.as_bytes());
         assert_eq!(status(&answer), 200, "{request}: {answer}");

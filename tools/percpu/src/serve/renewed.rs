@@ -74,8 +74,8 @@ impl<T> Renewed<T> {
         state.value.clone()
     }
 
-    /// Use what the files have now. If that is nothing to use, keep what there was: the other one of
-    /// two files may come soon.
+    /// Use what the files have now. If that is nothing to use, keep what there was: the other one
+    /// of two files may come soon.
     fn load(&self, state: &mut State<T>, stamps: Vec<Stamp>) {
         match (self.load)() {
             Ok(value) => {
