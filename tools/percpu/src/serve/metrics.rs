@@ -17,7 +17,7 @@ use flate2::Compression;
 use hyper::body::{Frame, SizeHint};
 
 use super::line::Line;
-use super::{say, Shared};
+use super::Shared;
 use crate::expose::names::Escaping;
 use crate::expose::negotiate::{self, Form};
 use crate::expose::openmetrics::OpenMetrics;
@@ -103,7 +103,7 @@ fn print(shared: &Shared, asked: Asked) -> Chunks {
         })
     };
     chunks.end();
-    news.iter().for_each(|sentence| say(sentence));
+    news.iter().for_each(|sentence| shared.news.tell(sentence));
     chunks
 }
 

@@ -45,12 +45,15 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub struct Shared {
     collector: Mutex<Collector>,
     turns: Turns,
+    /// Of files.
+    news: Seldom,
 }
 
 pub fn run(args: &Serve) -> Result<Exit, Failure> {
     let shared = Arc::new(Shared {
         collector: Mutex::new(Collector::new(&args.exposed)?),
         turns: Turns::new(),
+        news: Seldom::default(),
     });
     let token = args.token_file.as_deref().map(Token::new).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {

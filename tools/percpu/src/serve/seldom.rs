@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Lines of the log that any client can cause: each at most once a minute.
+//! Lines of the log that clients or files can cause as often as they like.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,51 @@ use super::say;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// When each of the sentences was said.
+/// Lines in a minute.
+const LINES: usize = 60;
+
 #[derive(Default)]
-pub struct Seldom(Mutex<HashMap<String, Instant>>);
+pub struct Seldom(Mutex<Lines>);
+
+#[derive(Default)]
+struct Lines {
+    /// When each of the sentences was said last.
+    said: HashMap<String, Instant>,
+    /// When the minute began, and what was said in it.
+    minute: Option<(Instant, usize)>,
+}
 
 impl Seldom {
+    /// Say something that clients cause: the same once a minute.
     pub fn say(&self, sentence: &str) {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        said.retain(|_, when| when.elapsed() < MINUTE);
-        if !said.contains_key(sentence) {
-            said.insert(sentence.to_string(), Instant::now());
-            say(sentence);
+        self.lines(|lines| {
+            lines.said.retain(|_, when| when.elapsed() < MINUTE);
+            if !lines.said.contains_key(sentence) {
+                lines.said.insert(sentence.to_string(), Instant::now());
+                lines.tell(sentence);
+            }
+        });
+    }
+
+    /// Say what is new.
+    pub fn tell(&self, sentence: &str) {
+        self.lines(|lines| lines.tell(sentence));
+    }
+
+    fn lines(&self, f: impl FnOnce(&mut Lines)) {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Lines {
+    fn tell(&mut self, sentence: &str) {
+        let minute = self.minute.filter(|(began, _)| began.elapsed() < MINUTE);
+        let (began, said) = minute.unwrap_or((Instant::now(), 0));
+        self.minute = Some((began, said + 1));
+        match said {
+            0..LINES => say(sentence),
+            LINES => say("more happened than 60 lines in a minute: the rest is left out"),
+            _ => {}
         }
     }
 }
