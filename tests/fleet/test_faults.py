@@ -137,7 +137,7 @@ def corrupt(path, rng, segment):
             os.unlink(path)
     if kind == 0:
         segment.write(path)
-    elif kind == 1 and os.path.isfile(path):
+    elif kind == 1 and os.path.isfile(path) and not os.path.islink(path):
         os.truncate(path, rng.randrange(300_000))
     elif kind == 2:
         os.mkfifo(path)
@@ -236,7 +236,7 @@ def test_huge_files(directory):
     head = bytearray(segment.parts[0][1])
     cpus = struct.unpack_from("<I", head, 32)[0]
     stride = struct.unpack_from("<Q", head, 24)[0]
-    chunk = -(-(65536 + stride * (2 * cpus + 1)) // 4096) * 4096
+    chunk = 65536 + -(-stride * (2 * cpus + 1) // 65536) * 65536  # docs/memory/format.md
     segment.write(paths[2], size=4096 * chunk)
     with open(paths[2], "r+b") as file:
         for i in range(1, 4096):

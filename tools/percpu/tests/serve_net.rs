@@ -255,6 +255,49 @@ fn signals_end_it() {
     }
 }
 
+const PLAIN: &[u8] = b"GET /metrics HTTP/1.0\r\n\r\n";
+
+/// A server whose answer is larger than all buffers between it and a client, that answer, and a
+/// client that has read the first bytes of it.
+fn large_answer(what: &str) -> (Server, String, TcpStream, Named) {
+    let named = Named::new(what);
+    common::every_kind(&named.make());
+    let label = format!("pad={}", "x".repeat(100_000));
+    let server = Server::start(&[&named.0, "--label", &label]);
+    let whole = server.send(PLAIN);
+    assert!(whole.len() > 10 << 20, "{}", whole.len());
+    let mut client = server.connect();
+    client.write_all(PLAIN).unwrap();
+    client.read_exact(&mut [0; 1]).unwrap();
+    (server, whole, client, named)
+}
+
+#[test]
+fn an_answer_is_finished_before_the_end() {
+    let (mut server, whole, mut client, _named) = large_answer("net_finish");
+    server.signal(Signal::TERM);
+    let until = std::time::Instant::now() + server::BOUND;
+    while TcpStream::connect(server.address).is_ok() {
+        assert!(std::time::Instant::now() < until, "it still listens");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).unwrap();
+    let rest = String::from_utf8(rest).unwrap();
+    let body = |answer: &str| answer.split_once("\r\n\r\n").unwrap().1.len();
+    assert_eq!(body(&rest), body(&whole));
+    assert_eq!(server.ends().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_answers() {
+    let (mut server, _, _client, _named) = large_answer("net_second");
+    server.signal(Signal::TERM);
+    while TcpStream::connect(server.address).is_ok() {}
+    server.signal(Signal::INT);
+    assert_eq!(server.ends().code(), Some(0));
+}
+
 #[test]
 fn it_serves_without_standard_streams() {
     let (named, _segment) = counting("net_streams", 3);

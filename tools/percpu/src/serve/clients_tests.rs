@@ -81,6 +81,7 @@ fn a_head_has_one_time_from_its_first_byte() {
     let client = idle(&clients);
     client.received();
     let now = Instant::now();
+    std::thread::sleep(Duration::from_millis(5));
     client.received();
     clients.sweep(now + HEAD_TIME + Duration::from_millis(1));
     assert!(ended(&client));
