@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! What verbs print: pictures of metrics, whatever kind of file they are read from.
 
+pub mod board;
+pub mod boards;
 mod distribution;
+pub mod files;
 pub mod find;
 pub mod float;
 pub mod haproxy;
@@ -9,8 +12,10 @@ mod haproxy_fields;
 mod live;
 pub mod native;
 pub mod segment;
+pub mod shares;
 pub mod snapshot;
 mod step;
+pub mod track;
 pub mod writers;
 
 use std::fmt;

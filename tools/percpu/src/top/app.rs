@@ -4,13 +4,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::board::Board;
 use super::rows::{self, Choice, Id, Order, Row, What};
-use super::track::Track;
-use crate::model::{Change, Picture};
-
-/// How long the last values of a file that is gone are shown.
-const REMEMBERED: Duration = Duration::from_secs(60);
+use crate::model::boards::Boards;
+use crate::model::files::Files;
+use crate::model::track::Track;
 
 /// Where the details are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +18,7 @@ pub enum Pane {
 }
 
 pub struct App {
-    pub boards: Vec<Board>,
+    pub boards: Boards,
     pub choice: Choice,
     pub interval: Duration,
     /// No pictures are taken.
@@ -40,14 +37,12 @@ pub struct App {
     pub height: usize,
     pub said: Option<String>,
     under: Option<Id>,
-    /// Whether all files were looked at once.
-    begun: bool,
 }
 
 impl App {
     pub fn new(interval: Duration) -> Self {
         Self {
-            boards: Vec::new(),
+            boards: Boards::default(),
             choice: Choice {
                 order: Order::Name,
                 filter: String::new(),
@@ -67,58 +62,15 @@ impl App {
             height: 1,
             said: None,
             under: None,
-            begun: false,
         }
     }
 
-    /// Take over a picture of a file.
-    pub fn update(&mut self, name: &str, picture: Picture, change: Change) {
-        let first = !self.boards.iter().any(|b| b.name == name);
-        let begun = self.begun;
-        let board = self.board(name);
-        let was_lost = board.lost.is_some();
-        board.update(picture, change);
-        let what = match change {
-            Change::Replaced => "was replaced: the new one is shown",
-            Change::Reset => "was reset: it counts from 0",
-            Change::None if was_lost => "can be read again",
-            Change::None if first && begun => "appeared",
-            Change::None => return,
-        };
-        self.said = Some(format!("segment {name} {what}"));
-    }
-
-    /// A file cannot be read, or is gone. Its last values stay for a while.
-    pub fn lose(&mut self, name: &str, sentence: &str, now: Instant) {
-        let board = self.board(name);
-        let before = board.lost.as_ref();
-        let at = before.map_or(now, |(_, at)| *at);
-        if before.is_none_or(|(s, _)| s != sentence) {
-            board.lost = Some((sentence.to_string(), at));
-            self.said = Some(format!("segment {name}: {sentence}"));
+    /// Take pictures of files, and make the rows anew.
+    pub fn look(&mut self, files: &mut Files) {
+        let wanted = self.wanted();
+        if let Some(said) = files.look(&mut self.boards, &wanted).pop() {
+            self.said = Some(said);
         }
-    }
-
-    /// The board of that name, a new one if there is none.
-    fn board(&mut self, name: &str) -> &mut Board {
-        let i = match self.boards.iter().position(|b| b.name == name) {
-            Some(i) => i,
-            None => {
-                let i = self.boards.partition_point(|b| b.name.as_str() < name);
-                self.boards.insert(i, Board::new(name));
-                i
-            }
-        };
-        &mut self.boards[i]
-    }
-
-    /// Forget files that are gone for long, but those that `keep` says; and make the rows anew.
-    pub fn settle(&mut self, now: Instant, keep: &dyn Fn(&str) -> bool) {
-        self.boards.retain(|b| match &b.lost {
-            Some((_, at)) => keep(&b.name) || now.saturating_duration_since(*at) < REMEMBERED,
-            None => true,
-        });
-        self.begun = true;
         if !self.frozen {
             self.arrange();
         }

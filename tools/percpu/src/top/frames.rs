@@ -9,10 +9,10 @@ use ratatui::crossterm::terminal::size;
 use unicode_width::UnicodeWidthStr;
 
 use super::app::App;
-use super::files::Files;
 use super::look::Look;
 use super::view;
 use crate::failure::{Exit, Failure};
+use crate::model::files::Files;
 use crate::terminal::Terminal;
 
 /// Print so many screens, each after a time. The first one has rates already.
@@ -20,7 +20,7 @@ pub fn print(app: &mut App, files: &mut Files, look: Look, frames: u64) -> Resul
     let (columns, lines) = area(Terminal::new().is_one);
     for i in 0..frames {
         sleep(app.interval);
-        files.look(app);
+        app.look(files);
         let gap = if i > 0 { "\n" } else { "" };
         let screen = screen(app, look, columns, lines)?;
         let mut out = std::io::stdout().lock();

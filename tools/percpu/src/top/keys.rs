@@ -196,7 +196,7 @@ impl App {
     /// Open all names; if all are open, close them.
     fn open_all(&mut self) {
         let mut names = Vec::new();
-        for board in &self.boards {
+        for board in self.boards.iter() {
             for range in board.groups.iter().filter(|r| r.len() > 1) {
                 if let Some(first) = board.tracks.get(range.start) {
                     names.push(Id::Group(board.name.clone(), first.about.name.clone()));

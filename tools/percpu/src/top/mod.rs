@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! `percpu top`: the full screen.
 //!
-//! `app` and `keys` have the state, `view` draws it, `terminal` has the terminal and signals, and
-//! `files` takes pictures. The state knows neither a file nor a terminal.
+//! `app` and `keys` have the state, `view` draws it, and `terminal` has the terminal and signals.
+//! The state knows neither a file nor a terminal.
 
 mod app;
-mod board;
-mod files;
 mod frames;
 mod keys;
 mod look;
@@ -18,7 +16,6 @@ mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod track;
 mod view;
 
 use std::time::Instant;
@@ -27,10 +24,10 @@ pub use keys::KEYS;
 
 use crate::args::Top;
 use crate::failure::{Exit, Failure};
+use crate::model::files::Files;
 use crate::terminal::has_utf8;
 
 use app::App;
-use files::Files;
 use keys::Outcome;
 use look::Look;
 use terminal::{Event, Terminal};
@@ -43,14 +40,14 @@ pub fn run(args: &Top) -> Result<Exit, Failure> {
         let look = Look::plain(has_utf8(|name| std::env::var(name).ok()));
         let mut files = Files::new(&args.segments)?;
         let mut app = App::new(args.interval);
-        files.look(&mut app);
+        app.look(&mut files);
         return frames::print(&mut app, &mut files, look, n);
     }
     terminal::check()?;
     let look = Look::new(&|name| std::env::var(name).ok())?;
     let mut files = Files::new(&args.segments)?;
     let mut app = App::new(args.interval);
-    files.look(&mut app);
+    app.look(&mut files);
     let mut terminal = Terminal::new()?;
     let mut next = Instant::now() + args.interval;
     loop {
@@ -77,7 +74,7 @@ pub fn run(args: &Top) -> Result<Exit, Failure> {
             }
         }
         if !app.frozen && Instant::now() >= next {
-            files.look(&mut app);
+            app.look(&mut files);
             next = (next + args.interval).max(Instant::now());
         }
     }

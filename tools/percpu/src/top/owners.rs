@@ -4,13 +4,13 @@
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::board::Board;
 use super::look::Ink;
 use super::pane::{last, Room};
 use super::plot::{bar, heat};
 use super::table::number;
-use super::track::{Fine, Track};
-use crate::model::{Owner, Share};
+use crate::model::board::Board;
+use crate::model::track::Track;
+use crate::model::{shares, Owner, Share};
 
 /// The processes that have a slot in a file.
 pub fn list(board: &Board, room: Room) -> Vec<Line<'static>> {
@@ -40,9 +40,9 @@ fn called(o: &Owner) -> String {
 
 /// What each process has of owned gauges, those that died marked. A process that is no longer in
 /// the file, and was when the cursor came here, keeps what it had last.
-pub fn shares(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
+pub fn by_process(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
     let mut all: Vec<(Share, &str)> = Vec::new();
-    for (share, now) in tracks.iter().flat_map(|t| latest_shares(t, number)) {
+    for (share, now) in tracks.iter().flat_map(|t| shares::of_processes(t, number)) {
         let same = |s: &Share| s.owner.pid == share.owner.pid && s.owner.name == share.owner.name;
         match all.iter_mut().find(|(s, _)| same(s)) {
             Some((sum, _)) => sum.value += share.value,
@@ -71,22 +71,6 @@ pub fn shares(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> 
     out
 }
 
-/// What each process has or had of one, and whether it is still in the file.
-fn latest_shares(track: &Track, number: u64) -> Vec<(Share, bool)> {
-    let mut all: Vec<(Share, bool)> = Vec::new();
-    for (i, fine) in track.fine(number).enumerate() {
-        for share in &fine.details.shares {
-            let same = |o: &Owner| o.pid == share.owner.pid && o.name == share.owner.name;
-            if !all.iter().any(|(s, _)| same(&s.owner)) {
-                let mut share = share.clone();
-                share.owner.alive &= i == 0;
-                all.push((share, i == 0));
-            }
-        }
-    }
-    all
-}
-
 /// A name, a number, and its part of a sum.
 pub fn share(name: &str, x: f64, sum: f64, note: &str, room: Room) -> Line<'static> {
     const NUMBER: usize = 8;
@@ -108,28 +92,10 @@ pub fn share(name: &str, x: f64, sum: f64, note: &str, room: Room) -> Line<'stat
 
 /// A strip with a cell for each CPU: what it added lately, or, where that is not known, in all.
 pub fn cpus(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
-    let mut now: Vec<f64> = Vec::new();
-    let mut recent: Option<(Vec<f64>, f64)> = Some((Vec::new(), 0.0));
-    for track in tracks {
-        let mut fine = track.fine(number);
-        let Some(latest) = fine.next().filter(|f| f.number == number) else {
-            return Vec::new();
-        };
-        add(&mut now, &latest.details.cpus);
-        let since = fine.last().and_then(|then| since(latest, then));
-        recent = match (recent, since) {
-            (Some((mut sum, most)), Some((cells, seconds))) => {
-                add(&mut sum, &cells);
-                Some((sum, seconds.max(most)))
-            }
-            _ => None,
-        };
-    }
-    let grew = |c: &(Vec<f64>, f64)| c.0.iter().any(|x| *x > 0.0);
-    let (cells, when) = match recent.filter(grew) {
-        Some((cells, seconds)) => (cells, last(seconds)),
-        None => (now, "in all".to_string()),
+    let Some((cells, seconds)) = shares::of_cpus(tracks, number) else {
+        return Vec::new();
     };
+    let when = seconds.map_or("in all".to_string(), last);
     let Some(most) = (0..cells.len()).max_by(|a, b| cells[*a].total_cmp(&cells[*b])) else {
         return Vec::new();
     };
@@ -153,18 +119,4 @@ pub fn cpus(tracks: &[&Track], number: u64, room: Room) -> Vec<Line<'static>> {
             .map(|c| Line::from(c.to_vec())),
     );
     out
-}
-
-/// Add what CPUs have to what they have.
-fn add(sum: &mut Vec<f64>, cells: &[f64]) {
-    sum.resize(sum.len().max(cells.len()), 0.0);
-    sum.iter_mut().zip(cells).for_each(|(s, c)| *s += c);
-}
-
-/// What CPUs added between two moments, and how many seconds that were. `None` if some have less.
-fn since(now: &Fine, then: &Fine) -> Option<(Vec<f64>, f64)> {
-    let pairs = now.details.cpus.iter().zip(&then.details.cpus);
-    let cells: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
-    let seconds = (now.moment - then.moment).as_secs_f64();
-    cells.iter().all(|c| *c >= 0.0).then_some((cells, seconds))
 }

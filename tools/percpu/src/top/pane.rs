@@ -6,13 +6,13 @@ use std::time::SystemTime;
 use ratatui::text::{Line, Span};
 
 use super::app::App;
-use super::board::Board;
 use super::look::{Ink, Look};
 use super::owners;
 use super::plot;
 use super::rows::{Row, What};
 use super::table::{drawn, is_time, number, unit_of};
-use super::track::{nth_back, Track, KEPT};
+use crate::model::board::Board;
+use crate::model::track::{nth_back, Track, KEPT};
 use crate::model::{Distribution, Family, Kind, Value};
 use crate::numbers::{duration, short, with_unit};
 use crate::text::wrap;
@@ -205,7 +205,7 @@ impl Shown<'_> {
             }
         }
         out.extend(family(first.family, room));
-        out.extend(owners::shares(&self.tracks, self.at(), room));
+        out.extend(owners::by_process(&self.tracks, self.at(), room));
         if self.tracks.len() == 1 {
             let since = ago(about.since, self.board.taken);
             out.extend(room.text(&format!("{}, since {since}", kind_and_unit(first))));

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::board::Board;
-use super::track::{Numbers, Track};
+use crate::model::board::Board;
+use crate::model::track::{Numbers, Track};
 use crate::model::{Kind, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use ratatui::text::{Line, Span};
 
 use super::app::App;
-use super::board::Board;
 use super::look::{Ink, Look};
 use super::plot::sparkline;
 use super::rows::{Id, Row, What};
-use super::track::{seconds_at, Track};
+use crate::model::board::Board;
+use crate::model::track::{seconds_at, Track};
 use crate::model::Kind;
 use crate::numbers::{duration, with_unit};
 

@@ -71,7 +71,7 @@ fn details_height(lines: u16) -> u16 {
 
 fn title_line(app: &App, width: usize, look: Look) -> Line<'static> {
     let series: usize = app.boards.iter().map(|b| b.tracks.len()).sum();
-    let what = match app.boards.as_slice() {
+    let what = match &app.boards[..] {
         [one] => look.clean(&one.name),
         several => format!("{} segments", several.len()),
     };

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::model::About;
 
 /// Patterns of names; one with a '{' is compared with name and labels. Without any: all.
+#[derive(Default)]
 pub struct Select(Vec<(Pattern, bool)>);
 
 impl Select {

@@ -6,15 +6,15 @@ use std::time::Duration;
 use percpu::{Metric, Segment, SegmentOptions};
 
 use super::super::app::App;
-use super::super::files::Files;
 use super::world::Place;
 use crate::failure::Exit;
+use crate::model::files::Files;
 
 /// Look until something is said.
 fn said(files: &mut Files, app: &mut App) -> String {
     app.said = None;
     for _ in 0..200 {
-        files.look(app);
+        app.look(files);
         if let Some(said) = app.said.take() {
             return said;
         }
@@ -34,7 +34,7 @@ fn what_happens_to_a_file_is_said_and_it_goes_on() {
     let first = create();
     let mut files = Files::new(&[place.path().to_string()]).unwrap();
     let mut app = App::new(Duration::from_secs(1));
-    files.look(&mut app);
+    app.look(&mut files);
     assert_eq!((app.said.take(), app.rows[0].numbers.value), (None, 5.0));
 
     SegmentOptions::new().anew().open(place.path()).unwrap();
@@ -46,7 +46,7 @@ fn what_happens_to_a_file_is_said_and_it_goes_on() {
     let _second = create();
     assert!(said(&mut files, &mut app).contains("was replaced"));
     assert_eq!(app.rows[0].numbers.value, 5.0);
-    files.look(&mut app);
+    app.look(&mut files);
     assert_eq!(app.said, None, "said once");
 
     std::fs::remove_file(&place.0).unwrap();

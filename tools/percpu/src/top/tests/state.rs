@@ -9,8 +9,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::keys::Outcome;
 use super::super::rows::{Order, What};
-use super::super::track::KEPT;
 use super::world::{requests, World};
+use crate::model::track::KEPT;
 use crate::model::Change;
 
 /// Rows as text: names, and the labels of those that are opened.
@@ -429,14 +429,14 @@ fn moments_of_several_files_are_steps_together() {
     world.keys(" ");
     for back in [1, 2, 2] {
         world.press(KeyCode::Left);
-        let of = |b: &super::super::board::Board| {
+        let of = |b: &crate::model::board::Board| {
             b.back(world.app.choice.at, world.app.choice.tolerance)
         };
         let backs: Vec<_> = world.app.boards.iter().map(of).collect();
         assert_eq!(backs, [back, back]);
     }
     let none: VecDeque<Instant> = VecDeque::new();
-    assert!(super::super::track::seconds_at(&none, 0).is_none());
+    assert!(crate::model::track::seconds_at(&none, 0).is_none());
     // A segment closes.
     world.press(KeyCode::Home);
     world.press(KeyCode::Enter);

@@ -53,6 +53,26 @@ impl Drop for Place {
     }
 }
 
+impl App {
+    /// Take over a picture of a file.
+    pub fn update(&mut self, name: &str, picture: Picture, change: Change) {
+        let said = self.boards.update(name, picture, change);
+        self.said = said.or(self.said.take());
+    }
+
+    pub fn lose(&mut self, name: &str, sentence: &str, now: Instant) {
+        let said = self.boards.lose(name, sentence, now);
+        self.said = said.or(self.said.take());
+    }
+
+    pub fn settle(&mut self, now: Instant, keep: &dyn Fn(&str) -> bool) {
+        self.boards.settle(now, keep);
+        if !self.frozen {
+            self.arrange();
+        }
+    }
+}
+
 pub struct World {
     pub place: Place,
     pub segment: Segment,

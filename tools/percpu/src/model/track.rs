@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::model::{About, Details, Distribution, Family, Kind, Series, Value};
+use super::segment::next_id;
+use super::{About, Details, Distribution, Family, Kind, Series, Value};
 
 /// How many pictures back one can scroll.
 pub const KEPT: usize = 300;
@@ -92,7 +93,7 @@ pub struct Fine {
 }
 
 pub struct Track {
-    /// Unique in its board. It stays when the file is reset or replaced.
+    /// Unique in this process. It stays when the file is reset or replaced.
     pub id: u64,
     pub about: Arc<About>,
     /// Name and labels in lower case: for the search.
@@ -106,9 +107,9 @@ pub struct Track {
 }
 
 impl Track {
-    pub fn new(id: u64, about: &Arc<About>) -> Self {
+    pub fn new(about: &Arc<About>) -> Self {
         Self {
-            id,
+            id: next_id(),
             about: about.clone(),
             text: about.to_string().to_lowercase(),
             value: Ok(Value::Info),

@@ -3,18 +3,23 @@
 
 use std::time::{Duration, Instant};
 
-use super::app::App;
+use super::boards::Boards;
+use super::find::{self, Found};
+use super::{Change, Live, Picture};
 use crate::failure::{Exit, Failure};
-use crate::model::find::{self, Found};
-use crate::model::{Change, Live, Picture};
+use crate::verbs::select::Select;
 
 /// How long to wait before files are looked for, or opened, again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Files {
+    /// Of which series.
+    select: Select,
     /// Whether files that appear are watched, too.
     all: bool,
     files: Vec<File>,
+    /// Names of files that there were not.
+    missing: Vec<String>,
     searched: Option<Instant>,
 }
 
@@ -54,39 +59,78 @@ impl Files {
             }
         }
         Ok(Self {
+            select: Select::default(),
             all: names.is_empty(),
             files,
+            missing: Vec::new(),
             searched: None,
         })
     }
 
-    /// Take pictures of all of them.
-    pub fn look(&mut self, app: &mut App) {
-        let now = Instant::now();
-        if self.all && due(self.searched, now) {
-            self.searched = Some(now);
-            self.search();
+    /// Watch some series of these, also of those that come later, or of all of this machine.
+    pub fn patient(names: &[String], select: Select) -> Self {
+        Self {
+            select,
+            all: names.is_empty(),
+            files: Vec::new(),
+            missing: names.to_vec(),
+            searched: None,
         }
-        let wanted = app.wanted();
+    }
+
+    /// Take pictures of all of them, with details of the series whose descriptions have these
+    /// numbers, which rise. Returns what happened, in sentences.
+    pub fn look(&mut self, boards: &mut Boards, wanted: &[u64]) -> Vec<String> {
+        let now = Instant::now();
+        let mut said = Vec::new();
+        if due(self.searched, now) {
+            self.searched = Some(now);
+            if self.all {
+                self.search();
+            }
+            said.extend(self.search_missing(boards, now));
+        }
         for file in &mut self.files {
             if file.live.is_none() && !due(file.tried, now) {
                 continue;
             }
-            match read(file, &wanted, now) {
-                Ok((picture, change)) => app.update(&file.found.name, picture, change),
-                Err(f) => app.lose(&file.found.name, &f.sentence, now),
-            }
+            said.extend(match read(file, wanted, now) {
+                Ok((mut picture, change)) => {
+                    if !self.select.is_all() {
+                        picture.series.retain(|s| self.select.has(&s.about));
+                    }
+                    boards.update(&file.found.name, picture, change)
+                }
+                Err(f) => boards.lose(&file.found.name, &f.sentence, now),
+            });
         }
         let all = self.all;
         let exists = |name: &str| {
             let file = self.files.iter().find(|f| f.found.name == name);
             !all || file.is_some_and(|f| f.found.path.exists())
         };
-        app.settle(now, &exists);
+        boards.settle(now, &exists);
         if self.all {
-            let remembered = |f: &File| app.boards.iter().any(|b| b.name == f.found.name);
+            let remembered = |f: &File| boards.iter().any(|b| b.name == f.found.name);
             self.files.retain(remembered);
         }
+        said
+    }
+
+    /// Watch what came of what was missing.
+    fn search_missing(&mut self, boards: &mut Boards, now: Instant) -> Vec<String> {
+        let mut said = Vec::new();
+        for name in std::mem::take(&mut self.missing) {
+            match find::exactly(&name) {
+                Ok(found) if self.files.iter().any(|f| f.found == found) => {}
+                Ok(found) => self.files.push(File::new(found)),
+                Err(f) => {
+                    said.extend(boards.lose(&name, &f.sentence, now));
+                    self.missing.push(name);
+                }
+            }
+        }
+        said
     }
 
     /// Watch what appeared.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::track::{push, Track, KEPT};
-use crate::model::{Change, Owner, Picture, Series};
+use super::{Change, Owner, Picture, Series};
 
 pub struct Board {
     pub name: String,
@@ -25,7 +25,6 @@ pub struct Board {
     pub number: u64,
     /// Why it cannot be read, and since when.
     pub lost: Option<(String, Instant)>,
-    next: u64,
 }
 
 impl Board {
@@ -43,7 +42,6 @@ impl Board {
             moments: VecDeque::new(),
             number: 0,
             lost: None,
-            next: 0,
         }
     }
 
@@ -70,10 +68,9 @@ impl Board {
         let mut old = Old::new(std::mem::take(&mut self.tracks));
         let mut tracks = Vec::with_capacity(picture.series.len());
         for series in picture.series {
-            let mut track = old.take(&series).unwrap_or_else(|| {
-                self.next += 1;
-                Track::new(self.next, &series.about)
-            });
+            let mut track = old
+                .take(&series)
+                .unwrap_or_else(|| Track::new(&series.about));
             track.update(series, (self.number, kept), &self.moments);
             tracks.push(track);
         }
