@@ -3,11 +3,16 @@
 
 mod clients;
 mod connections;
+mod detail;
+mod events;
 mod guard;
+mod hub;
 mod limits;
 mod line;
 mod listen;
+mod message;
 mod metrics;
+mod page;
 mod renewed;
 mod seldom;
 mod systemd;
@@ -32,6 +37,7 @@ use crate::text::clean;
 use clients::Clients;
 use connections::Server;
 use guard::Guard;
+use hub::Hub;
 use limits::STOP_TIME;
 use seldom::Seldom;
 use tls::Tls;
@@ -47,6 +53,7 @@ pub struct Shared {
     turns: Turns,
     /// Of files.
     news: Seldom,
+    hub: Arc<Hub>,
 }
 
 pub fn run(args: &Serve) -> Result<Exit, Failure> {
@@ -54,6 +61,7 @@ pub fn run(args: &Serve) -> Result<Exit, Failure> {
         collector: Mutex::new(Collector::new(&args.exposed)?),
         turns: Turns::new(),
         news: Seldom::default(),
+        hub: Hub::new(&args.exposed)?,
     });
     let token = args.token_file.as_deref().map(Token::new).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
@@ -79,6 +87,10 @@ pub fn run(args: &Serve) -> Result<Exit, Failure> {
 
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
+        .route("/", get(page::index))
+        .route("/page/{name}", get(page::asset))
+        .route("/events", get(events::get))
+        .route("/detail", get(detail::get))
         .route("/metrics", get(metrics::get))
         .with_state(shared)
 }
