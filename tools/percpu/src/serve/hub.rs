@@ -219,3 +219,58 @@ impl Drop for Page {
         lock(&self.hub.pages).connected -= 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hub() -> Arc<Hub> {
+        Hub::new(&Exposed {
+            segments: vec!["/nonexistent/segment".into()],
+            globs: Vec::new(),
+            labels: Vec::new(),
+        })
+        .unwrap()
+    }
+
+    /// The numbers of events, and whether they have all.
+    fn next(page: &mut Page) -> (u64, bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let event = runtime.unwrap().block_on(page.next()).unwrap();
+        let json = std::str::from_utf8(&event[6..]).unwrap();
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        (
+            json["number"].as_u64().unwrap(),
+            json["whole"].as_bool().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_page_that_reads_slowly_skips_events_and_gets_the_latest() {
+        let hub = hub();
+        // As if there were a thread: pictures are taken by this test.
+        lock(&hub.pages).running = true;
+        let mut files = Files::patient(&hub.exposed, Select::default());
+        hub.look(&mut files);
+        let (mut slow, mut fast) = (hub.join().unwrap(), hub.join().unwrap());
+        assert_eq!([next(&mut slow), next(&mut fast)], [(1, true); 2]);
+        for number in 2..100 {
+            hub.look(&mut files);
+            assert_eq!(next(&mut fast), (number, false));
+        }
+        assert_eq!(next(&mut slow), (99, true));
+        hub.look(&mut files);
+        assert_eq!([next(&mut slow), next(&mut fast)], [(100, false); 2]);
+    }
+
+    #[test]
+    fn details_are_of_few_series() {
+        let mut state = State::default();
+        for id in 0..1000 {
+            state.want(id);
+            state.want(7);
+        }
+        assert_eq!(state.wanted.len(), DETAILED);
+        assert_eq!(state.wanted.last().map(|(id, _)| *id), Some(7));
+    }
+}

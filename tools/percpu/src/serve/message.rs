@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::model::board::Board;
 use crate::model::boards::Boards;
-use crate::model::snapshot::{seconds, Family};
+use crate::model::snapshot::seconds;
 use crate::model::track::Track;
 use crate::model::{float, About, Kind, Number, Value};
 use crate::text::clean;
@@ -122,6 +122,15 @@ struct Group<'a> {
 #[derive(Serialize)]
 struct Described(u64, String, Vec<(String, String)>, Kind, String);
 
+/// A family that had no room, or got wrong texts.
+#[derive(PartialEq, Serialize)]
+struct Full {
+    name: String,
+    cap: u32,
+    overflows: Exact,
+    invalid: Exact,
+}
+
 #[derive(PartialEq, Serialize)]
 struct Segment {
     name: String,
@@ -135,8 +144,7 @@ struct Segment {
     /// Series that there was no room for in messages.
     left_out: usize,
     lost: Option<String>,
-    /// Families that had no room, or got wrong texts.
-    families: Vec<Family>,
+    families: Vec<Full>,
 }
 
 /// What was sent to pages.
@@ -322,16 +330,16 @@ fn segment(board: &Board, shown: &[Track]) -> Segment {
     }
 }
 
-fn families(board: &Board) -> Vec<Family> {
+fn families(board: &Board) -> Vec<Full> {
     let first = |range: &std::ops::Range<usize>| board.tracks.get(range.start);
     let all = board.groups.iter().filter_map(first);
     let full = all.filter_map(|t| {
         let f = t.family.filter(|f| f.overflows + f.invalid > 0)?;
-        Some(Family {
+        Some(Full {
             name: short(&t.about.name, TEXT),
             cap: f.cap,
-            overflows: f.overflows,
-            invalid: f.invalid,
+            overflows: Exact(Number::Whole(f.overflows)),
+            invalid: Exact(Number::Whole(f.invalid)),
         })
     });
     full.take(FAMILIES).collect()

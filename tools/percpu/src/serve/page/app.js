@@ -68,7 +68,7 @@ function drawState() {
   const seconds = (Date.now() - state.since) / 1000;
   let [name, text] = [state.name, "connecting"];
   if (paused) [name, text] = ["paused", `paused at ${clock(store.taken)}`];
-  else if (name === "live") text = "live, every second";
+  else if (name === "live") text = "live";
   else if (name === "lost") text = `${state.why}; stale since ${clock(state.since / 1000)}, ${duration(seconds)}`;
   at("state").dataset.state = name;
   if (at("state-text").textContent !== text) at("state-text").textContent = text;

@@ -115,8 +115,9 @@ export function heat(canvas, { ends, columns }) {
     counts.forEach((n, row) => {
       if (n === 0) return;
       to.globalAlpha = 0.12 + 0.88 * (Math.log1p(n) / Math.log1p(most));
-      const [x, y] = [canvas.width - (i + 1) * w, canvas.height - (row + 1) * h];
-      to.fillRect(Math.floor(x), Math.floor(y), Math.ceil(w), Math.ceil(h) - (h > 6 ? 1 : 0));
+      const [x, y] = [canvas.width - (i + 1) * w, canvas.height - (row + 1) * h].map(Math.round);
+      const [right, below] = [canvas.width - i * w, canvas.height - row * h].map(Math.round);
+      to.fillRect(x, y, right - x - (w > 4 ? 1 : 0), below - y - (h > 4 ? 1 : 0));
     });
   });
   return most;

@@ -2,7 +2,7 @@
 // What is known of one series.
 
 import { bar, heat, make, plot } from "./charts.js";
-import { clock, duration, exact, number, rate, short, withUnit } from "./numbers.js";
+import { clock, duration, exact, isTime, number, rate, short, withUnit } from "./numbers.js";
 
 const KINDS = {
   counter: "counter",
@@ -23,15 +23,9 @@ function facts(pairs) {
 
 function table(head, rows, name) {
   const cells = (tag, texts) => texts.map((t) => (t instanceof Element ? t : make(tag, { text: t })));
-  const columns = head.map((text) => make("th", { scope: "col", text }));
+  const columns = head.map((h) => (h instanceof Element ? h : make("th", { scope: "col", text: h })));
   const body = rows.map((row) => make("tr", {}, ...cells("td", row)));
   return make("table", { "aria-label": name }, make("thead", {}, make("tr", {}, ...columns)), make("tbody", {}, ...body));
-}
-
-/** A time of the clock, as a gauge in seconds has it. */
-function isTime(d) {
-  const x = number(d.value);
-  return d.kind === "gauge" && d.unit === "seconds" && x > 1e9 && x < 1e10;
 }
 
 export class Detail {
@@ -191,13 +185,16 @@ export class Detail {
   owners(d) {
     if (d.owners.length === 0) return [];
     const all = d.owners.filter((o) => o.alive).reduce((sum, o) => sum + number(o.value), 0);
-    const rows = d.owners.map((o) => {
+    const named = d.owners.some((o) => o.name);
+    const sorted = d.owners.toSorted((a, b) => b.alive - a.alive || number(b.value) - number(a.value));
+    const rows = sorted.map((o) => {
       const state = o.alive ? "alive" : o.gone ? "✕ dead, gone" : "✕ dead";
-      const share = make("td", { text: exact(o.value) });
-      return [String(o.pid), o.name, make("td", { text: state, class: o.alive ? "" : "dead" }), bar(share, number(o.value) / all)];
+      const share = make("td", { text: exact(o.value), class: "number" });
+      const part = o.alive ? number(o.value) / all : 0;
+      return [String(o.pid), ...(named ? [o.name] : []), make("td", { text: state, class: o.alive ? "" : "dead" }), bar(share, part)];
     });
     const title = `By process${d.rule ? `: ${d.rule}` : ""}`;
-    return [make("h3", { text: title }), table(["pid", "name", "state", "share"], rows, title)];
+    return [make("h3", { text: title }), table(["pid", ...(named ? ["name"] : []), "state", make("th", { scope: "col", class: "number", text: "share" })], rows, title)];
   }
 
   cpus(d) {
@@ -226,7 +223,7 @@ export class Detail {
     return facts([
       ["segment", d.segment],
       ["kind", `${KINDS[d.kind]}${d.unit ? `, unit ${d.unit}` : ""}`],
-      ["counts since", `${clock(d.since)}, ${duration(d.taken - d.since)} ago`],
+      ["since", `${clock(d.since)}, ${duration(d.taken - d.since)} ago`],
       ["set", d.set === null ? null : `${duration(d.taken - d.set)} ago`],
       ["per second", d.rate === null ? null : this.says(d, d.rate)],
       ["mean of 10 s", rates ? ten : null],

@@ -78,7 +78,9 @@ export function withUnit(x, unit) {
 
 /** A rate per second of what has that unit. */
 export function rate(x, unit) {
-  return unit === "bytes" ? withUnit(x, unit) : short(x);
+  if (unit === "bytes") return withUnit(x, unit);
+  // With three digits, also if it is whole by chance.
+  return x >= 1 && x < 1000 ? scaled(x, [""], 1000)[0] : short(x);
 }
 
 /** A time in two units at most: 45s, 3m 12s, 2d 4h. */
@@ -89,6 +91,12 @@ export function duration(seconds) {
   if (s < 3600) return `${Math.floor(s / 60)}m ${s % 60}s`;
   if (s < 86400) return `${Math.floor(s / 3600)}h ${Math.floor(s / 60) % 60}m`;
   return `${Math.floor(s / 86400)}d ${Math.floor(s / 3600) % 24}h`;
+}
+
+/** Whether a gauge in seconds is a time of the clock. */
+export function isTime({ kind, unit, value }) {
+  const x = number(value);
+  return kind === "gauge" && unit === "seconds" && x > 1e9 && x < 1e10;
 }
 
 /** The time of the clock. */

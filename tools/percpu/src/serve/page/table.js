@@ -2,7 +2,7 @@
 // The table. Only the rows that can be seen are in the document, so that there may be thousands.
 
 import { make, Trend } from "./charts.js";
-import { digits, exact, number, rate } from "./numbers.js";
+import { digits, duration, exact, isTime, number, rate } from "./numbers.js";
 import { search } from "./store.js";
 
 const ORDERS = {
@@ -46,7 +46,7 @@ class Row {
       this.labels.textContent = series.labels ? `{${series.labels}}` : "";
       name.title = series.full;
     }
-    value.textContent = digits(series.value);
+    value.textContent = isTime(series) ? `${duration(store.taken - number(series.value))} ago` : digits(series.value);
     value.title = series.value?.missing ?? `${exact(series.value)} ${series.unit}`;
     perSecond.textContent = series.grows ? rate(series.rate, series.unit) : "";
     this.element.setAttribute("aria-rowindex", index + 2);
