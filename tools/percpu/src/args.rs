@@ -41,6 +41,8 @@ pub enum Verb {
     Top(Top),
     /// Serve metrics to Prometheus and others by HTTP
     Serve(Serve),
+    /// Write metrics into a file for the textfile collector of node_exporter
+    Textfile(Textfile),
     /// Check this machine, or the file of a segment
     Doctor(Doctor),
     /// Remove segments in which no process counts
@@ -233,6 +235,28 @@ pub struct Serve {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+}
+
+const TEXTFILE: &str = "\
+The file is DIR/percpu.prom, text for Prometheus, version 0.0.4. It is replaced as a whole.
+
+Examples:
+  percpu textfile /var/lib/prometheus/node-exporter -n 15
+      all segments of this machine, every 15 seconds
+  percpu textfile /var/lib/prometheus/node-exporter shop
+      one segment, once: from a timer";
+
+#[derive(clap::Args)]
+#[command(after_help = TEXTFILE)]
+pub struct Textfile {
+    /// The folder that node_exporter reads: its --collector.textfile.directory
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub exposed: Exposed,
+    /// Write it again each so many seconds; without it: once
+    #[arg(short = 'n', value_name = "SECONDS", value_parser = seconds)]
+    pub interval: Option<Duration>,
 }
 
 const DOCTOR: &str = "Examples:

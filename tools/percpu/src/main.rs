@@ -12,6 +12,7 @@ mod numbers;
 mod serve;
 mod terminal;
 mod text;
+mod told;
 mod top;
 mod verbs;
 
@@ -31,6 +32,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         Verb::Watch(a) => verbs::watch::run(&a),
         Verb::Top(a) => top::run(&a),
         Verb::Serve(a) => serve::run(&a),
+        Verb::Textfile(a) => verbs::textfile::run(&a),
         Verb::Doctor(a) => verbs::doctor::run(&a),
         Verb::Gc(a) => verbs::gc::run(&a),
         Verb::Reset(a) => verbs::reset::run(&a),

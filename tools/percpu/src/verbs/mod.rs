@@ -14,6 +14,7 @@ pub mod select;
 pub mod show;
 mod show_table;
 mod table;
+pub mod textfile;
 pub mod watch;
 mod watch_print;
 
