@@ -41,6 +41,8 @@ pub enum Verb {
     Top(Top),
     /// Serve metrics to Prometheus and others by HTTP
     Serve(Serve),
+    /// Push metrics to an OpenTelemetry collector
+    Push(Push),
     /// Write metrics into a file for the textfile collector of node_exporter
     Textfile(Textfile),
     /// Check this machine, or the file of a segment
@@ -235,6 +237,45 @@ pub struct Serve {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+}
+
+const PUSH: &str = "\
+The URL of a collector is http://HOST:PORT or https://HOST:PORT, to which /v1/metrics is appended. A
+URL with a path is used as it is. grpc://HOST:PORT and grpcs://HOST:PORT are for gRPC, if percpu was
+built with it. The environment gives OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME,
+OTEL_EXPORTER_OTLP_HEADERS and http_proxy. With a SIGTERM it pushes a last time.
+
+Examples:
+  percpu push --otlp http://127.0.0.1:4318
+      all segments of this machine, each minute
+  percpu push --otlp https://otlp.example.com/otlp/v1/metrics --header 'authorization=Bearer x' shop
+      one segment, to a service that wants a token
+  percpu push --otlp http://127.0.0.1:4318 --once
+      from a timer; the exit code is 7 if not all was accepted";
+
+#[derive(clap::Args)]
+#[command(after_help = PUSH)]
+pub struct Push {
+    #[command(flatten)]
+    pub exposed: Exposed,
+    /// Where the collector is
+    #[arg(long, value_name = "URL")]
+    pub otlp: String,
+    /// Seconds between two pushes
+    #[arg(short = 'n', value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub interval: Duration,
+    /// Push once, and end
+    #[arg(long, conflicts_with = "interval")]
+    pub once: bool,
+    /// A header of each request; may be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = label)]
+    pub headers: Vec<(String, String)>,
+    /// An attribute of each resource; may be given several times
+    #[arg(long = "resource", value_name = "NAME=VALUE", value_parser = label)]
+    pub resource: Vec<(String, String)>,
+    /// Certificates (PEM) by which that of the collector is checked, instead of those of Mozilla
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
 }
 
 const TEXTFILE: &str = "\

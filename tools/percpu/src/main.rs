@@ -9,6 +9,7 @@ mod expose;
 mod failure;
 mod model;
 mod numbers;
+mod push;
 mod serve;
 mod terminal;
 mod text;
@@ -32,6 +33,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         Verb::Watch(a) => verbs::watch::run(&a),
         Verb::Top(a) => top::run(&a),
         Verb::Serve(a) => serve::run(&a),
+        Verb::Push(a) => push::run(&a),
         Verb::Textfile(a) => verbs::textfile::run(&a),
         Verb::Doctor(a) => verbs::doctor::run(&a),
         Verb::Gc(a) => verbs::gc::run(&a),

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Pictures of all files that are asked for, which come, go, and are replaced.
 
+mod each;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+pub use each::Origin;
 
 use super::{walk, Format, Labels, Row, Table, Walk, UP};
 use crate::args::Exposed;
@@ -170,18 +174,28 @@ impl Collector {
         let before = std::mem::take(&mut self.began);
         let mut tables = Vec::new();
         for (found, content) in contents {
-            let table = match content {
-                Content::Segment(picture) => {
-                    let old = before.get(&found.path);
-                    let began = stable(old.copied(), picture.since());
-                    self.began.insert(found.path.clone(), began);
-                    Table::Segment { picture, began }
-                }
-                Content::Other(picture) => Table::Series(picture.series.iter().collect()),
-            };
+            let table = self.table(&before, found, content);
             tables.push((self.labels_of(&found.name), table));
         }
         tables
+    }
+
+    /// The series of a file. `before` has the times of the round before.
+    fn table<'a>(
+        &mut self,
+        before: &HashMap<PathBuf, SystemTime>,
+        found: &Found,
+        content: &'a Content<'a>,
+    ) -> Table<'a> {
+        match content {
+            Content::Segment(picture) => {
+                let old = before.get(&found.path);
+                let began = stable(old.copied(), picture.since());
+                self.began.insert(found.path.clone(), began);
+                Table::Segment { picture, began }
+            }
+            Content::Other(picture) => Table::Series(picture.series.iter().collect()),
+        }
     }
 
     fn failed(&self, failures: &HashMap<String, String>) -> Vec<Labels> {

@@ -15,7 +15,7 @@ mod walk;
 
 use std::time::SystemTime;
 
-pub use collect::Collector;
+pub use collect::{Collector, Origin};
 pub use entry::{Entry, Table};
 pub use walk::{walk, Labels, Walk, OVERFLOWS, UP};
 

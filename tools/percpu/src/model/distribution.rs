@@ -78,6 +78,11 @@ impl Layout {
         }
     }
 
+    /// Where all buckets end but the last.
+    pub fn all_ends(&self) -> Vec<f64> {
+        (0..self.ends()).map(|i| self.end(i)).collect()
+    }
+
     /// How many buckets there are but the last.
     fn ends(&self) -> usize {
         match self {
