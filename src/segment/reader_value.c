@@ -20,13 +20,18 @@ static const struct percpu_picture_series *entry_of(const struct percpu_reader *
 	return s != NULL && (kind == 0 || s->kind == kind) ? s : NULL;
 }
 
+/* Times that differ by less mean the same: two clocks are asked one after the other. */
+#define NEAR_NS 10000000
+
 /* Return the time of a moment by CLOCK_REALTIME, as that clock was set when the picture was
- * taken. */
+ * taken. If it was not set since that moment, all readers return the same. */
 static uint64_t real_time(const struct percpu_reader *r, const struct percpu_segment_time *then)
 {
 	const uint64_t age = percpu_segment_age(then, &r->taken);
+	const uint64_t real = age < r->taken.real ? r->taken.real - age : 0; /* set far back */
+	const uint64_t distance = real > then->real ? real - then->real : then->real - real;
 
-	return age < r->taken.real ? r->taken.real - age : 0; /* the clock was set far back */
+	return distance < NEAR_NS && then->real <= r->taken.real ? then->real : real;
 }
 
 /* Return when the counts of a series began: when it was declared, or when the generation began,
