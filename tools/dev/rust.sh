@@ -7,9 +7,12 @@ crates=bindings/rust
 # The tests that pass on each tier.
 on_each_tier=(--lib --test model --test histograms --test objects --test families --test segments
 	--test errors --test regions --test held --test threads)
+# Those of how a thread finds its area, and of the sequences that count there.
+of_threads=(--lib --test model --test threads)
 oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' $crates/Cargo.toml)
 
 oldest_rust=$build/oldest-rust
+bindings_made_of=$crates/generate/bindings.sha256
 
 # That of the tool, whose libraries need a newer one.
 tool_cargo=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' tools/percpu/Cargo.toml)
@@ -120,6 +123,26 @@ rust_bindings()
 	crate run -p generate | diff - $crates/percpu-sys/src/bindings.rs
 }
 
+# bindings_sum: of the bindings, and of what they are made of: the headers without comments, and what
+# reads them.
+bindings_sum()
+{
+	{
+		find include -name '*.h' -print0 | LC_ALL=C sort -z | xargs -0 cat |
+			cc -w -fpreprocessed -dD -E -P -x c - &&
+			cat $crates/percpu-sys/{wrapper.h,src/bindings.rs} $crates/generate/{Cargo.toml,src/main.rs} &&
+			grep -A 1 'name = "bindgen"' $crates/Cargo.lock
+	} | sha256sum
+}
+
+# What makes the bindings takes as long to build as the crates and all of their tests. They are made
+# anew only if something has changed since "bindings" wrote them; by lint, and with
+# --configurations, always.
+rust_bindings_if_changed()
+{
+	bindings_sum | cmp -s - "$bindings_made_of" || rust_bindings
+}
+
 # bindings: writes them.
 bindings()
 {
@@ -127,7 +150,8 @@ bindings()
 	setup_rust
 	mkdir -p "$rust"
 	crate run -p generate >"$rust/bindings.rs" &&
-		cp "$rust/bindings.rs" $crates/percpu-sys/src/bindings.rs
+		cp "$rust/bindings.rs" $crates/percpu-sys/src/bindings.rs &&
+		bindings_sum >"$bindings_made_of"
 }
 
 # A package has the C sources, to which the tree has symbolic links.
@@ -139,14 +163,14 @@ rust_packages()
 		tar -xzOf "$package" percpu-sys-0.1.0/vendor/src/percpu_all.c | cmp - src/percpu_all.c
 }
 
-# The library as it is for what is loaded late, without optimization: how the crate finds a thread's
-# area is tested here, and the library's code elsewhere.
+# rust_late TESTS...: the library as it is for what is loaded late, without optimization: how the
+# crate finds a thread's area is tested here, and the library's code elsewhere.
 rust_late()
 {
 	local -x CFLAGS=-O0
 	local late=(--features 'vendored late')
 	crate build --release -p percpu "${late[@]}" --example plugin &&
-		crate test --release -p percpu "${late[@]}" "${on_each_tier[@]}" --test plugin
+		crate test --release -p percpu "${late[@]}" "$@" --test plugin
 }
 
 # The tool, as build/percpu.
@@ -171,10 +195,11 @@ tool_installed()
 		bash -n "$dir/root/usr/share/bash-completion/completions/percpu.bash"
 }
 
-# The command-line tool, built without optimization, and what it says of this machine and of the
-# server of examples/prefork.
+# The command-line tool, built once and without optimization, as is the library in it, and what it says
+# of this machine and of the server of examples/prefork.
 test_tool()
 {
+	local -x CFLAGS=-O0 CARGO_INCREMENTAL=0
 	local prefork=$build/gcc/examples/prefork/prefork
 	if ! has_cargo "$tool_cargo"; then
 		record SKIP 'percpu' "no cargo $tool_cargo"
@@ -191,12 +216,15 @@ test_tool()
 	step 'percpu: doctor' tap "$rust/doctor.tap" tests/cli/test_doctor.py "$rust/debug/percpu"
 }
 
-# What builds the crates once more: by the oldest Rust, and the tool as users have it. Its status is
-# $not_here where there is no cargo.
+# What builds the crates once more: by the oldest Rust, and the tool as users have it; the bindings;
+# and the tests of the crates that the default suite leaves out where they are loaded late. Its
+# status is $not_here where there is no cargo.
 test_rust_again()
 {
 	new_cargo || return "$not_here"
 	mkdir -p "$rust"
+	step 'rust: bindings' rust_bindings
+	step 'rust: loaded late, all tests' rust_late "${on_each_tier[@]}"
 	if [ -x "$oldest_rust/usr/bin/rustc" ]; then
 		step 'rust: oldest Rust' oldest_crate_tests
 		PERCPU_TIER=cpu step 'rust: oldest Rust, tier cpu' oldest_crate_tests
@@ -228,9 +256,9 @@ test_rust()
 	fi
 	step 'rust: metrics' facade_tests
 	step 'rust: object code' tests/objects/rust.py . "$rust/objects"
-	step 'rust: loaded late' rust_late
+	step 'rust: loaded late' rust_late "${of_threads[@]}"
 	step 'rust: packages' rust_packages
-	step 'rust: bindings' rust_bindings
+	step 'rust: bindings' rust_bindings_if_changed
 	test_tool
 }
 

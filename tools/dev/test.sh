@@ -234,6 +234,7 @@ compute_configurations()
 	behind late configure_late
 	behind asan sanitizer asan address,undefined
 	compute_crosses
+	behind rust test_rust_again
 	behind fuzz fuzz_shortly
 	wait
 }
@@ -429,7 +430,8 @@ test_default()
 		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
 		                             armhf, and on lower tiers, of which this ran some; libFuzzer,
 		                             examples with AddressSanitizer, a build of the benchmarks, the
-		                             crates by the oldest Rust, the tool as Meson installs it
+		                             crates by the oldest Rust and for what is loaded late, their
+		                             bindings made anew, the tool as Meson installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
 		./dev test --fleet           the tool beside Prometheus, a browser, and others
 		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
