@@ -70,7 +70,8 @@ compile_needed()
 		"${gently[@]}" xargs ninja -C "$build/$1"
 }
 
-# The benchmarks are right, as a compiler sees it; to build them takes twice as long.
+# The benchmarks are right, as a compiler sees it: what they share, and "which", which has an update of
+# each object. All of them take ten times as long; "./dev test --configurations" builds them.
 check_benchmarks()
 {
 	set_up_all gcc >/dev/null &&

@@ -32,6 +32,14 @@ lint_tidy()
 		sed '/warnings\? generated\.$/d'
 }
 
+# The same, soon, of the examples; and of the library in one unit, which takes a tenth of the time.
+lint_tidy_shortly()
+{
+	"${gently[@]}" clang-tidy --quiet --checks='-clang-analyzer-*,-bugprone-suspicious-include' \
+		src/percpu_all.c -- -std=gnu11 -Iinclude 2>&1 | sed '/warnings\? generated\.$/d' &&
+		lint_tidy '/(src|tests)/' --soon
+}
+
 # Arrows go down only; and the library in one unit is all of it.
 lint_rooms()
 {

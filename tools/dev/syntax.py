@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""syntax.py COMMANDS FOLDER: print a command for each source below the folder, which checks it.
+"""syntax.py COMMANDS FOLDER: print a command for each source in the folder, which checks it.
 
 COMMANDS is a file like compile_commands.json. The commands make no code, and no files.
 """
@@ -28,7 +28,7 @@ def main():
     commands, folder = map(pathlib.Path, sys.argv[1:])
     for unit in json.loads(commands.read_text(encoding="utf-8")):
         source = pathlib.Path(unit["directory"], unit["file"]).resolve()
-        if source.is_relative_to(folder.resolve()):
+        if source.parent == folder.resolve():
             print(check_of(unit["command"]))
 
 

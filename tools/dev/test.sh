@@ -212,7 +212,7 @@ compute()
 	behind late configure_late
 	compute_crosses
 	behind benchmarks check_benchmarks
-	behind clang-tidy lint_tidy /tests/ --soon # ./dev lint does it all
+	behind clang-tidy lint_tidy_shortly # ./dev lint does it all
 	wait
 }
 
@@ -423,13 +423,13 @@ test_default()
 	test_models_shortly
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
-	step 'benchmarks compile' await benchmarks
+	step 'benchmarks: what they share' await benchmarks
 	step 'lint: clang-tidy' await clang-tidy
 	say 'not run'
 	cat <<-'END'
 		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
 		                             armhf, and on lower tiers, of which this ran some; libFuzzer,
-		                             examples with AddressSanitizer, a build of the benchmarks, the
+		                             examples with AddressSanitizer, a build of all benchmarks, the
 		                             crates by the oldest Rust and for what is loaded late, their
 		                             bindings made anew, the tool as Meson installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
