@@ -33,7 +33,7 @@ fn schema(low: i32, high: i32, buckets: u32) -> Option<(i32, i32)> {
     let width = octaves / buckets;
     let fits = octaves.is_multiple_of(buckets) && width.is_power_of_two() && width <= 16;
     let width = width as i32;
-    (fits && low % width == 0).then_some((-(width.trailing_zeros() as i32), low / width))
+    (fits && low % width == 0).then(|| (-(width.trailing_zeros() as i32), low / width))
 }
 
 impl Native {
