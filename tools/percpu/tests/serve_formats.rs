@@ -171,7 +171,9 @@ fn escaped_names_are_those_of_prometheus() {
     );
     has(&underscores, &format!("http_requests_{{{own},a_b=\""));
     has(&underscores, &format!("gr__e__x__{{{own},__name___=\""));
-    has(&underscores, &format!("read_bytes_sum_{{{own}}} 1"));
+    for text in [underscores, server.get("")] {
+        has(&text, &format!("read_bytes_sum_{{{own}}} 1"));
+    }
 }
 
 #[test]

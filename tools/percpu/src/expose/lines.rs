@@ -14,7 +14,9 @@ pub struct Lines {
     /// Between two labels.
     comma: &'static str,
     /// Of the metric.
-    pub name: String,
+    name: String,
+    /// The name needs no quotes.
+    is_plain: bool,
 }
 
 impl Lines {
@@ -24,18 +26,20 @@ impl Lines {
             labels: LabelNames::new(escaping, true),
             comma,
             name: String::new(),
+            is_plain: true,
         }
     }
 
     /// A metric begins, to whose labels the format adds one.
     pub fn begin(&mut self, name: String, added: Option<&str>) {
+        self.is_plain = is_plain(&name, true);
         self.name = name;
         self.labels.begin(added);
     }
 
     /// Append a line about the metric. `quotes`: quotes in the text are escaped, too.
     pub fn about(&mut self, what: &str, text: &str, quotes: bool) {
-        let name = if is_plain(&self.name, true) {
+        let name = if self.is_plain {
             self.name.clone()
         } else {
             quoted(&self.name)
@@ -59,7 +63,7 @@ impl Lines {
         value: impl Display,
     ) {
         let mut before = "{";
-        if is_plain(&self.name, true) {
+        if self.is_plain {
             self.out.extend_from_slice(self.name.as_bytes());
             self.out.extend_from_slice(suffix.as_bytes());
         } else {

@@ -53,12 +53,28 @@ pub fn walk<F: Format>(
     let mut parts: Vec<Part> = vec![0..0; files.len()];
     let mut families = Vec::new();
     while let Some(name) = next_name(files, &parts) {
+        let mut kinds = Vec::new();
         for (file, part) in files.iter().zip(&mut parts) {
-            let is_same = |i: &usize| file.table.get(*i).is_some_and(|e| e.name() == name);
-            let end = (part.end..).take_while(is_same).count() + part.end;
-            *part = part.end..end;
+            *part = part.end..part.end;
+            while let Some(entry) = file.table.get(part.end).filter(|e| e.name() == name) {
+                if !kinds.contains(&entry.kind()) && is_shown(&name, &entry, asked) {
+                    kinds.push(entry.kind());
+                }
+                part.end += 1;
+            }
         }
-        print_name(files, &parts, asked, format, sink);
+        // The first one has the name. It is the same whichever file comes first.
+        kinds.sort_by_key(|kind| *kind as u8);
+        for kind in kinds {
+            let all = Rows {
+                files,
+                parts: &parts,
+                name: &name,
+                kind,
+                asked,
+            };
+            print_metric(&all, format, sink);
+        }
         collect_families(&name, files, &parts, asked, &mut families);
     }
     print_families(&families, format);
@@ -73,18 +89,30 @@ fn next_name(files: &[Walk<'_>], parts: &[Part]) -> Option<String> {
     entries.map(|e| e.name().to_string()).min()
 }
 
-/// All series of the parts, and of which file each is.
-fn all<'a>(
+/// Whether it is asked for, and has a value.
+fn is_shown(name: &str, entry: &Entry, asked: Asked<'_>) -> bool {
+    asked(name, &|| full(entry)) && entry.is_there()
+}
+
+/// Series of a name and a kind.
+struct Rows<'a> {
     files: &'a [Walk<'a>],
     parts: &'a [Part],
+    name: &'a str,
+    kind: Kind,
     asked: Asked<'a>,
-) -> impl Iterator<Item = (&'a Walk<'a>, Entry<'a>)> {
-    files.iter().zip(parts).flat_map(move |(file, part)| {
-        let entries = part.clone().filter_map(|i| file.table.get(i));
-        entries
-            .filter(move |e| asked(e.name(), &|| full(e)))
-            .map(move |e| (file, e))
-    })
+}
+
+impl<'a> Rows<'a> {
+    /// All, and of which file each is.
+    fn all(&self) -> impl Iterator<Item = (&'a Walk<'a>, Entry<'a>)> + '_ {
+        self.files.iter().zip(self.parts).flat_map(|(file, part)| {
+            let entries = part.clone().filter_map(|i| file.table.get(i));
+            entries
+                .filter(|e| e.kind() == self.kind && (self.asked)(self.name, &|| full(e)))
+                .map(move |e| (file, e))
+        })
+    }
 }
 
 fn full(entry: &Entry) -> String {
@@ -97,49 +125,32 @@ fn full(entry: &Entry) -> String {
     full_name(entry.name(), &labels)
 }
 
-/// Print all series of a name: those of each kind are a metric.
-fn print_name<F: Format>(
-    files: &[Walk<'_>],
-    parts: &[Part],
-    asked: Asked<'_>,
-    format: &mut F,
-    sink: &mut dyn FnMut(&mut Vec<u8>),
-) {
-    let mut kinds: Vec<Kind> = Vec::new();
-    for (_, entry) in all(files, parts, asked) {
-        if !kinds.contains(&entry.kind()) && entry.is_there() {
-            kinds.push(entry.kind());
-        }
-    }
-    // The first one has the name. It is the same whichever file comes first.
-    kinds.sort_by_key(|kind| *kind as u8);
-    for kind in kinds {
-        let of_kind = || all(files, parts, asked).filter(|(_, e)| e.kind() == kind);
-        let Some((_, first)) = of_kind().find(|(_, e)| e.is_there()) else {
-            continue;
-        };
-        format.metric(&Metric {
-            name: first.name(),
-            help: first.help(),
-            unit: first.unit(),
-            kind,
-            is_summary: kind == Kind::Histogram && !of_kind().any(|(_, e)| e.has_buckets()),
-            is_own: false,
-        });
-        for (file, entry) in of_kind() {
-            print_entry(file, &entry, format);
-            if format.buffer().len() > 1 << 16 {
-                sink(format.buffer());
-            }
+fn print_metric<F: Format>(rows: &Rows<'_>, format: &mut F, sink: &mut dyn FnMut(&mut Vec<u8>)) {
+    let Some((_, first)) = rows.all().find(|(_, e)| e.is_there()) else {
+        return;
+    };
+    let has_buckets = || rows.all().any(|(_, e)| e.has_buckets());
+    format.metric(&Metric {
+        name: rows.name,
+        help: first.help(),
+        unit: first.unit(),
+        kind: rows.kind,
+        is_summary: rows.kind == Kind::Histogram && !has_buckets(),
+        is_own: false,
+    });
+    for (file, entry) in rows.all() {
+        print_entry(file, &entry, format);
+        if format.buffer().len() > 1 << 16 {
+            sink(format.buffer());
         }
     }
 }
 
 fn own_labels<'a>(file: &'a Walk<'_>) -> Vec<(&'a str, &'a str)> {
-    let labels = file.labels.iter();
+    let mut labels = Vec::with_capacity(file.labels.len() + 4);
+    let own = file.labels.iter();
+    labels.extend(own.map(|(name, value)| (name.as_str(), value.as_str())));
     labels
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
 }
 
 fn print_entry<F: Format>(file: &Walk<'_>, entry: &Entry<'_>, format: &mut F) {
@@ -152,11 +163,16 @@ fn print_entry<F: Format>(file: &Walk<'_>, entry: &Entry<'_>, format: &mut F) {
         Vec::new()
     };
     entry.values(&mut |field, value| {
-        // A shorter life than that of the texts of the entry.
-        let mut labels: Vec<(&str, &str)> = labels.clone();
-        labels.extend(field);
+        let with_field: Vec<_>;
+        let labels: &[(&str, &str)] = match field {
+            Some(field) => {
+                with_field = labels.iter().copied().chain([field]).collect();
+                &with_field
+            }
+            None => &labels,
+        };
         format.row(&Row {
-            labels: &labels,
+            labels,
             value,
             since,
             exemplars: &exemplars,

@@ -150,6 +150,7 @@ fn sample(line: &str) -> Sample {
                 break;
             }
             let label = name(&mut rest);
+            assert!(!label.is_empty(), "{line}");
             match rest.strip_prefix('=') {
                 Some(value) => {
                     rest = value;
