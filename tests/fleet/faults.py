@@ -5,7 +5,6 @@ of one."""
 import contextlib
 import os
 import re
-import resource
 import socket
 import subprocess
 import time
@@ -17,16 +16,10 @@ BOUND = 60  # seconds: nothing is waited for longer
 class Server:
     """`percpu serve` at a free port, and what it has logged."""
 
-    def __init__(self, command, log, descriptors=None):
-        def limit():
-            if descriptors:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-
+    def __init__(self, command, log):
         self.log = log
         with open(log, "wb") as stderr:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stderr=stderr, preexec_fn=limit
-            )
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr)
         wait_for("an address", lambda: "/metrics\n" in self.said())
         address = re.search(r"http://127\.0\.0\.1:(\d+)/", self.said())
         self.port = int(address[1])
@@ -56,10 +49,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(percpu, directory, *arguments, descriptors=None, user=()):
-    """A server, which is well in the end and ends when it is told to."""
-    command = [*user, percpu, "serve", "--listen", "127.0.0.1:0", *arguments]
-    server = Server(command, os.path.join(directory, "log"), descriptors)
+def serve(percpu, directory, *arguments, by=()):
+    """A server, run by another program if one is given, which is well in the end and ends when it
+    is told to."""
+    command = [*by, percpu, "serve", "--listen", "127.0.0.1:0", *arguments]
+    server = Server(command, os.path.join(directory, "log"))
     try:
         yield server
         server.is_well()
@@ -97,9 +91,9 @@ class Segment:
 
     @staticmethod
     def answers(port):
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=BOUND) as got:
-                return got.status == 200
+        url = f"http://127.0.0.1:{port}/"
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=BOUND) as got:
+            return got.status == 200
         return False
 
     @staticmethod
@@ -128,5 +122,6 @@ class Segment:
 
 def value(metrics, name, segment):
     """The value of a series without other labels; None if there is none."""
-    found = re.search(rf'^{name}{{segment="{re.escape(segment)}"}} (\S+)$', metrics, re.M)
+    line = rf'^{name}{{segment="{re.escape(segment)}"}} (\S+)$'
+    found = re.search(line, metrics, re.MULTILINE)
     return found and found[1]

@@ -216,7 +216,7 @@ def test_files_of_others(directory):
     secret = segment.write(at(directory, "secret"), 0o600)
     program = shutil.copy(PERCPU, at(directory, "percpu"))
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    with serve(program, directory, good, secret, user=user) as server:
+    with serve(program, directory, good, secret, by=user) as server:
         for mode, up in (0o600, "0"), (0o600, "0"), (0o644, "1"), (0o600, "0"):
             os.chmod(secret, mode)
             metrics = server.scrape()
@@ -277,7 +277,7 @@ def test_many_segments(directory):
         metrics = server.scrape()
         assert all(value(metrics, STARTS, path) == "1" for path in paths[::97])
         assert metrics.count(STARTS + "{") == 1000
-    with serve(PERCPU, directory, *paths, descriptors=64) as server:
+    with serve(PERCPU, directory, *paths, by=["prlimit", "--nofile=64"]) as server:
         metrics = server.scrape()
         assert value(metrics, STARTS, paths[0]) == "1"
         assert metrics.count("percpu_segment_up{") == 1000
