@@ -76,3 +76,42 @@ fn tag(text: &str) -> String {
     });
     format!("\"{hash:016x}\"")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The luminance of a color as WCAG defines it.
+    fn luminance(color: &str) -> f64 {
+        let part = |i: usize| f64::from(u8::from_str_radix(&color[i..i + 2], 16).unwrap()) / 255.0;
+        let linear = |x: f64| match x {
+            0.0..=0.04045 => x / 12.92,
+            x => ((x + 0.055) / 1.055).powf(2.4),
+        };
+        0.2126 * linear(part(1)) + 0.7152 * linear(part(3)) + 0.0722 * linear(part(5))
+    }
+
+    /// The light and the dark color of that name.
+    fn colors(name: &str) -> [&'static str; 2] {
+        let style = FILES[0].2;
+        let rest = style
+            .split(&format!("--{name}: light-dark("))
+            .nth(1)
+            .unwrap();
+        let (light, rest) = rest.split_once(", ").unwrap();
+        [light, rest.split(')').next().unwrap()]
+    }
+
+    #[test]
+    fn all_texts_can_be_read_in_both_themes() {
+        for text in ["text", "quiet", "accent", "good", "warn", "alarm"] {
+            for ground in ["bg", "panel", "select"] {
+                for (a, b) in colors(text).iter().zip(colors(ground)) {
+                    let (a, b) = (luminance(a), luminance(b));
+                    let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                    assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
+                }
+            }
+        }
+    }
+}

@@ -23,7 +23,7 @@ function facts(pairs) {
 
 function table(head, rows, name) {
   const cells = (tag, texts) => texts.map((t) => (t instanceof Element ? t : make(tag, { text: t })));
-  const columns = head.map((h) => (h instanceof Element ? h : make("th", { scope: "col", text: h })));
+  const columns = head.map((h) => (h instanceof Element ? h : h === "" ? make("td") : make("th", { scope: "col", text: h })));
   const body = rows.map((row) => make("tr", {}, ...cells("td", row)));
   return make("table", { "aria-label": name }, make("thead", {}, make("tr", {}, ...columns)), make("tbody", {}, ...body));
 }
