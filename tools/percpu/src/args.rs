@@ -243,7 +243,8 @@ const PUSH: &str = "\
 The URL of a collector is http://HOST:PORT or https://HOST:PORT, to which /v1/metrics is appended. A
 URL with a path is used as it is. grpc://HOST:PORT and grpcs://HOST:PORT are for gRPC, if percpu was
 built with it. The environment gives OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME,
-OTEL_EXPORTER_OTLP_HEADERS and http_proxy. With a SIGTERM it pushes a last time.
+OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_COMPRESSION (gzip or none) and http_proxy. With a
+SIGTERM it pushes a last time.
 
 Examples:
   percpu push --otlp http://127.0.0.1:4318

@@ -89,7 +89,7 @@ fn what_fails_is_sent_again_with_newer_totals() {
         "/v1/metrics answers 502 Bad Gateway",
         "closed the connection without an answer",
         "answers 503 Service Unavailable: overload",
-        "answers 400 Bad Request: never again",
+        "answers 400 Bad Request: never again; some receivers do not read gzip",
     ]) {
         assert!(line.starts_with("percpu: http://127.0.0.1:"), "{lines:?}");
         assert!(line.contains(part), "{lines:?}");
@@ -309,6 +309,21 @@ fn a_wrong_command_line_is_said_before_anything_is_sent() {
         exit == 2 && sentence.contains("OTEL_RESOURCE_ATTRIBUTES is wrong"),
         "{sentence}"
     );
+    let compressed = |how: &str, url: &str| {
+        let mut command = percpu(&["push", "--otlp", url, "--once", counted.name()]);
+        command.env("OTEL_EXPORTER_OTLP_COMPRESSION", how).output()
+    };
+    let (exit, sentence) = failure(&compressed("zip", url).unwrap(), &["push"]);
+    assert!(
+        exit == 2 && sentence.contains("give gzip or none"),
+        "{sentence}"
+    );
+    let sink = Sink::new([]);
+    for how in ["none", "gzip", ""] {
+        assert!(compressed(how, &sink.url()).unwrap().status.success());
+        let head = &sink.received().pop().unwrap().head;
+        assert_eq!(head.contains("content-encoding"), how != "none", "{head}");
+    }
     #[cfg(not(feature = "grpc"))]
     {
         let (exit, sentence) = fails(&["push", "--otlp", "grpc://127.0.0.1:1"]);

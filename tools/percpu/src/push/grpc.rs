@@ -16,6 +16,7 @@ use tonic::{Code, Request};
 use ureq::http::HeaderMap;
 
 use super::answer::{short, Again, Taken, Trouble};
+use super::http::{is_compressed, MOST};
 use crate::failure::{Exit, Failure};
 
 /// A collector that speaks gRPC.
@@ -71,9 +72,14 @@ impl Grpc {
             };
             endpoint = endpoint.tls_config(tls).map_err(|e| wrong(&e))?;
         }
+        let mut client = MetricsServiceClient::new(endpoint.connect_lazy())
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(MOST as usize);
+        if is_compressed()? {
+            client = client.send_compressed(CompressionEncoding::Gzip);
+        }
         Ok(Self {
-            client: MetricsServiceClient::new(endpoint.connect_lazy())
-                .send_compressed(CompressionEncoding::Gzip),
+            client,
             headers: MetadataMap::from_headers(headers),
             runtime: Handle::current(),
         })

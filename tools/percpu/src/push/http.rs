@@ -18,7 +18,7 @@ use super::answer::{retry_after, short, Again, Taken, Trouble};
 use crate::failure::{Exit, Failure};
 
 /// The most of an answer that is read.
-const MOST: u64 = 64 << 10;
+pub const MOST: u64 = 64 << 10;
 
 /// The headers of a request that this program makes.
 const OWN: [header::HeaderName; 5] = [
@@ -34,6 +34,7 @@ pub struct Http {
     agent: Agent,
     url: String,
     headers: HeaderMap,
+    is_compressed: bool,
 }
 
 /// What a refusal has in its body, by the protocol.
@@ -64,6 +65,7 @@ impl Http {
             agent: agent.into(),
             url: url.to_string(),
             headers,
+            is_compressed: is_compressed()?,
         })
     }
 
@@ -73,15 +75,18 @@ impl Http {
         request: &ExportMetricsServiceRequest,
         time: Duration,
     ) -> Result<Taken, Trouble> {
-        let body = gzip(&request.encode_to_vec())
-            .map_err(|e| Trouble::new("gzip", format!("cannot be sent to: {e}"), Again::Due))?;
+        let mut body = request.encode_to_vec();
         let mut post = self.agent.post(&self.url);
         for (name, value) in &self.headers {
             post = post.header(name, value);
         }
+        if self.is_compressed {
+            body = gzip(&body)
+                .map_err(|e| Trouble::new("gzip", format!("cannot be sent to: {e}"), Again::Due))?;
+            post = post.header(header::CONTENT_ENCODING, "gzip");
+        }
         let answer = post
             .header(header::CONTENT_TYPE, "application/x-protobuf")
-            .header(header::CONTENT_ENCODING, "gzip")
             .config()
             .timeout_global(Some(time))
             .build()
@@ -126,6 +131,19 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
     Ok(all)
 }
 
+/// Whether requests are compressed: some receivers cannot read those.
+pub fn is_compressed() -> Result<bool, Failure> {
+    const VARIABLE: &str = "OTEL_EXPORTER_OTLP_COMPRESSION";
+    match std::env::var(VARIABLE).unwrap_or_default().as_str() {
+        "" | "gzip" => Ok(true),
+        "none" => Ok(false),
+        _ => Err(Failure::new(
+            Exit::Usage,
+            format!("{VARIABLE} is wrong: give gzip or none"),
+        )),
+    }
+}
+
 fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes)?;
@@ -163,6 +181,13 @@ fn judge(mut answer: Response<Body>, time: Duration) -> Result<Taken, Trouble> {
         429 | 502..=504 => (
             format!("answers {status}{said}"),
             wait.map_or(Again::Soon, Again::After),
+        ),
+        400 | 415 => (
+            format!(
+                "answers {status}{said}; some receivers do not read gzip: \
+                 OTEL_EXPORTER_OTLP_COMPRESSION=none"
+            ),
+            Again::Due,
         ),
         401 | 403 => (
             format!("answers {status}{said}: --header gives a token"),

@@ -169,8 +169,12 @@ fn receive(stream: &mut Box<dyn Stream>) -> Option<Received> {
     let mut body = vec![0; length.parse().ok()?];
     stream.read_exact(&mut body).ok()?;
     let mut bytes = Vec::new();
-    let mut unzipped = flate2::read::GzDecoder::new(&body[..]);
-    unzipped.read_to_end(&mut bytes).unwrap();
+    if head.contains("\r\ncontent-encoding: gzip\r\n") {
+        let mut unzipped = flate2::read::GzDecoder::new(&body[..]);
+        unzipped.read_to_end(&mut bytes).unwrap();
+    } else {
+        bytes = body;
+    }
     Some(Received {
         head,
         message: ExportMetricsServiceRequest::decode(&bytes[..]).unwrap(),
