@@ -24,7 +24,9 @@ import tap  # noqa: E402
 import test_percpu as cli  # noqa: E402
 
 EXPORTER = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
-LINE = re.compile(r'^(prefork_\w+)\{(?:code="(\w+)",)?segment="[^"]*"(?:,\w+="[^"]*")*\} (\S+)$', re.M)
+LINE = re.compile(
+    r'^(prefork_\w+)\{(?:code="(\w+)",)?segment="[^"]*"(?:,\w+="[^"]*")*\} (\S+)$', re.M
+)
 
 
 def free_port():
