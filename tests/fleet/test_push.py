@@ -25,8 +25,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
 
-import tap  # noqa: E402
-import test_percpu as cli  # noqa: E402
+import tap
+import test_percpu as cli
 
 try:
     import grpc

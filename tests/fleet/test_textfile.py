@@ -20,12 +20,12 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
 
-import tap  # noqa: E402
-import test_percpu as cli  # noqa: E402
+import tap
+import test_percpu as cli
 
 EXPORTER = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
 LINE = re.compile(
-    r'^(prefork_\w+)\{(?:code="(\w+)",)?segment="[^"]*"(?:,\w+="[^"]*")*\} (\S+)$', re.M
+    r'^(prefork_\w+)\{(?:code="(\w+)",)?segment="[^"]*"(?:,\w+="[^"]*")*\} (\S+)$', re.MULTILINE
 )
 
 
