@@ -209,12 +209,14 @@ meson_subproject()
 		runs_unchanged "embed-$kind/unchanged"
 }
 
+# one_file COMPILER OPTIONS LINKED...: options of the compiler, and of the linker.
+# shellcheck disable=SC2086 # words
 one_file()
 {
 	local compiler=$1
-	shift
-	$compiler -std=gnu11 "${strict[@]}" "$@" -I"$src/include" "$here/consumer.c" \
-		"$src/src/percpu_all.c" -o one-file -pthread && runs ./one-file
+	whole one-file.o "$compiler" $2 &&
+		$compiler -std=gnu11 "${strict[@]}" $2 "${@:3}" -I"$src/include" \
+			"$here/consumer.c" one-file.o -o one-file -pthread && runs ./one-file
 }
 
 # musl-gcc has no kernel headers, and none are needed.
@@ -287,7 +289,7 @@ for compiler in "${c_compilers[@]}"; do
 	check "one file, $compiler $quick" one_file "$compiler" "$quick"
 	if [ "$many" = all ]; then
 		check "one file, $compiler -O0" one_file "$compiler" -O0
-		check "one file, $compiler -O3 and LTO" one_file "$compiler" -O3 -flto
+		check "one file, $compiler -O3 and LTO" one_file "$compiler" '-O3 -flto'
 		stds+=(gnu11 c17)
 	fi
 	for std in "${stds[@]}"; do

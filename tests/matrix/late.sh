@@ -77,6 +77,8 @@ rows()
 	check "$name: late, with the library in it" loads "$best" ./host ./carries.so "${@:4}"
 	check "$name: late, the program has the library" \
 		loads "$best" ./host-percpu ./late.so "${@:4}"
+	# The emulator takes its time for lanes that do not depend on how they are found.
+	[ "$name,$many" != aarch64, ] || return 0
 	for tier in cpu shared; do
 		[ "$tier" != "$best" ] || continue
 		PERCPU_TIER=$tier check "$name: late, tier $tier" \
