@@ -31,6 +31,16 @@ setup_fleet()
 	fetch "${wanted[@]}"
 	setup_rust
 	unpack_servers
+	# Receivers of OpenTelemetry.
+	has_module oteltest || into_venv 'oteltest==0.49.0'
+	has_module oteltap || into_venv 'oteltap==1.0.0'
+}
+
+# The tool with all of its features, and what counts for it.
+build_fleet()
+{
+	build_for_demo &&
+		crate build -p percpu-tool --features percpu-tool/grpc --example counting --bin percpu
 }
 
 # fleet_test NAME: its TAP is a result for each test.
@@ -38,8 +48,8 @@ fleet_test()
 {
 	local name=$1 log=$build/fleet/$1.tap line
 	say "fleet: $name"
-	tests/fleet/test_"$name".py "$rust/debug/percpu" "$build/gcc/examples/prefork/prefork" |
-		tee "$log"
+	tests/fleet/test_"$name".py "$rust/debug/percpu" "$build/gcc/examples/prefork/prefork" \
+		examples/prefork/load.py | tee "$log"
 	grep -q '^1\.\.[1-9]' "$log" || record FAIL "fleet: $name" 'it printed no plan'
 	while read -r line; do
 		case $line in
@@ -57,7 +67,7 @@ test_fleet()
 	setup_fleet
 	mkdir -p "$build/fleet" && : >"$results"
 	has_cargo "$tool_cargo" || die "the tool percpu needs cargo $tool_cargo"
-	step 'fleet: build' build_for_demo
+	step 'fleet: build' build_fleet
 	if [ $# = 0 ]; then
 		mapfile -t names < <(printf '%s\n' tests/fleet/test_*.py | sed -E 's,.*/test_(.*)\.py,\1,')
 		set -- "${names[@]}"
