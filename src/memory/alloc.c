@@ -391,12 +391,30 @@ static bool is_there(const struct percpu_chunk *k, enum percpu_kind kind, uint64
 	return kind == PERCPU_KIND_COMPACT ? units == left : units <= left;
 }
 
+/* Find the chunk with this index, and map it if it is not mapped yet. Only that takes the process
+ * lock, which costs two system calls: a reader attaches to each series. Returns 0, -ENOENT or
+ * -ENOMEM. */
+static int reach(struct percpu_region *r, uint64_t index, struct percpu_chunk **ret)
+{
+	int e = 0;
+
+	if (index >= __atomic_load_n(&r->n, __ATOMIC_ACQUIRE)) {
+		percpu_process_lock();
+		e = percpu_region_reach(r, index);
+		percpu_process_unlock();
+	}
+	if (e == 0)
+		*ret = __atomic_load_n(&r->chunks, __ATOMIC_ACQUIRE)->at[index];
+	return e;
+}
+
 int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind kind, size_t size,
 			 size_t align, void **ret)
 {
 	const uint64_t below_kind = key & PERCPU_KEY_CELL;
 	uint64_t index = (below_kind >> PERCPU_KEY_CHUNK_SHIFT) - 1;
 	uint64_t offset = key & ((UINT64_C(1) << PERCPU_KEY_CHUNK_SHIFT) - 1);
+	struct percpu_chunk *k;
 	int e;
 
 	/* key % align is that of the cell's address: lane 0, and the key's bits above the offset,
@@ -404,13 +422,11 @@ int percpu_region_attach(struct percpu_region *r, uint64_t key, enum percpu_kind
 	if (key % align != 0 || key >> PERCPU_KEY_KIND_SHIFT != (uint64_t)kind ||
 	    below_kind >> PERCPU_KEY_CHUNK_SHIFT == 0)
 		return -ENOENT;
-	percpu_process_lock();
-	e = percpu_region_reach(r, index);
-	if (e == 0 && !is_there(r->chunks->at[index], kind, offset, size))
+	e = reach(r, index, &k);
+	if (e == 0 && !is_there(k, kind, offset, size))
 		e = -ENOENT;
 	if (e == 0)
-		*ret = r->chunks->at[index]->base + offset;
-	percpu_process_unlock();
+		*ret = k->base + offset;
 	return e;
 }
 
