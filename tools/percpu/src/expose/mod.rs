@@ -79,3 +79,6 @@ pub trait Format {
     /// What was printed since it was taken out.
     fn buffer(&mut self) -> &mut Vec<u8>;
 }
+
+#[cfg(test)]
+mod tests;
