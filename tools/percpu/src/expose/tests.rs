@@ -65,8 +65,9 @@ impl Random {
             r#"{"octaves":{"low":-2,"high":2,"buckets":8}}"#,
             r#"{"octaves":{"low":1023,"high":-1074,"buckets":7}}"#,
             r#"{"octaves":{"low":-3,"high":3,"buckets":0}}"#,
+            r#"{"octaves":{"low":-2,"high":2,"buckets":9}}"#,
             r#"{"own":[-1.0,0.5]}"#,
-        ][self.below(5)];
+        ][self.below(6)];
         let buckets = format!(
             r#"[{{"lower":0.0,"upper":0.25,"count":{n},"sum":1.0}},
                 {{"lower":2.0,"upper":"+Inf","count":{n},"sum":"NaN"}}]"#

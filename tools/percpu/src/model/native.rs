@@ -28,12 +28,14 @@ fn schema(low: i32, high: i32, buckets: u32) -> Option<(i32, i32)> {
     if buckets.is_multiple_of(octaves) {
         let each = buckets / octaves;
         let schema = each.trailing_zeros() as i32;
-        return (each.is_power_of_two() && schema <= 8).then_some((schema, low << schema));
+        let fits = each.is_power_of_two() && schema <= 8;
+        return fits.then(|| (schema, low << schema));
     }
     let width = octaves / buckets;
     let fits = octaves.is_multiple_of(buckets) && width.is_power_of_two() && width <= 16;
+    let schema = -(width.trailing_zeros() as i32);
     let width = width as i32;
-    (fits && low % width == 0).then(|| (-(width.trailing_zeros() as i32), low / width))
+    (fits && low % width == 0).then(|| (schema, low / width))
 }
 
 impl Native {
