@@ -29,62 +29,64 @@ fn prometheus_gets_what_it_likes_best() {
     assert_eq!(asked(&native), Form::Protobuf(Escaping::Underscores));
 }
 
+const FORMS: &[(&str, Form)] = &[
+    ("", Form::Text),
+    (",;q=1,;;=,", Form::Text),
+    ("*/*", Form::Text),
+    ("text/*", Form::Text),
+    ("text/plain", Form::Text),
+    ("TEXT/Plain ; Version=\"0.0.4\"", Form::Text),
+    ("text/html,application/xml;q=0.9,*/*;q=0.8", Form::Text),
+    ("text/plain;version=9.9.9", Form::Text),
+    (
+        "text/plain;version=1.0.0",
+        Form::Text1(Escaping::Underscores),
+    ),
+    (
+        "text/plain;version=1.0.0;escaping=dots",
+        Form::Text1(Escaping::Dots),
+    ),
+    (
+        "text/plain;version=1.0.0;escaping=odd",
+        Form::Text1(Escaping::Underscores),
+    ),
+    // Names of version 0.0.4 have no quotes, whatever is asked for.
+    ("text/plain;version=0.0.4;escaping=allow-utf-8", Form::Text),
+    ("application/*", Form::OpenMetrics(Escaping::Underscores)),
+    ("application/openmetrics-text", Form::OpenMetrics0),
+    (OM0, Form::OpenMetrics0),
+    (
+        "application/openmetrics-text;version=2.0.0, */*;q=0.1",
+        Form::Text,
+    ),
+    (
+        "application/openmetrics-text;version=1.0.0;x=y;q=0.5;z",
+        Form::OpenMetrics(Escaping::Underscores),
+    ),
+    (
+        "text/plain;q=0.5,application/openmetrics-text;q=0.6",
+        Form::OpenMetrics0,
+    ),
+    ("text/plain,application/openmetrics-text;q=0.6", Form::Text),
+    ("*/*,application/openmetrics-text", Form::OpenMetrics0),
+    ("application/openmetrics-text;q=0,*/*;q=0.1", Form::Text),
+    ("application/openmetrics-text;q=2", Form::Text),
+    ("application/openmetrics-text;q=NaN", Form::Text),
+    (
+        "application/openmetrics-text;x=\"a,b;q=0\";q=0.5,text/plain;q=0.1",
+        Form::OpenMetrics0,
+    ),
+    ("application/vnd.google.protobuf", Form::Text),
+    (
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text",
+        Form::Text,
+    ),
+];
+
 #[test]
 fn others_get_what_they_ask_for() {
-    for (accept, form) in [
-        ("", Form::Text),
-        (",;q=1,;;=,", Form::Text),
-        ("*/*", Form::Text),
-        ("text/*", Form::Text),
-        ("text/plain", Form::Text),
-        ("TEXT/Plain ; Version=\"0.0.4\"", Form::Text),
-        ("text/html,application/xml;q=0.9,*/*;q=0.8", Form::Text),
-        ("text/plain;version=9.9.9", Form::Text),
-        (
-            "text/plain;version=1.0.0",
-            Form::Text1(Escaping::Underscores),
-        ),
-        (
-            "text/plain;version=1.0.0;escaping=dots",
-            Form::Text1(Escaping::Dots),
-        ),
-        (
-            "text/plain;version=1.0.0;escaping=odd",
-            Form::Text1(Escaping::Underscores),
-        ),
-        // Names of version 0.0.4 have no quotes, whatever is asked for.
-        ("text/plain;version=0.0.4;escaping=allow-utf-8", Form::Text),
-        ("application/*", Form::OpenMetrics(Escaping::Underscores)),
-        ("application/openmetrics-text", Form::OpenMetrics0),
-        (OM0, Form::OpenMetrics0),
-        (
-            "application/openmetrics-text;version=2.0.0, */*;q=0.1",
-            Form::Text,
-        ),
-        (
-            "application/openmetrics-text;version=1.0.0;x=y;q=0.5;z",
-            Form::OpenMetrics(Escaping::Underscores),
-        ),
-        (
-            "text/plain;q=0.5,application/openmetrics-text;q=0.6",
-            Form::OpenMetrics0,
-        ),
-        ("text/plain,application/openmetrics-text;q=0.6", Form::Text),
-        ("*/*,application/openmetrics-text", Form::OpenMetrics0),
-        ("application/openmetrics-text;q=0,*/*;q=0.1", Form::Text),
-        ("application/openmetrics-text;q=2", Form::Text),
-        ("application/openmetrics-text;q=NaN", Form::Text),
-        (
-            "application/openmetrics-text;x=\"a,b;q=0\";q=0.5,text/plain;q=0.1",
-            Form::OpenMetrics0,
-        ),
-        ("application/vnd.google.protobuf", Form::Text),
-        (
-            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text",
-            Form::Text,
-        ),
-    ] {
-        assert_eq!(asked(accept), form, "{accept}");
+    for (accept, form) in FORMS {
+        assert_eq!(asked(accept), *form, "{accept}");
     }
     let several = ["text/plain;q=0.1", OM1];
     assert_eq!(
