@@ -25,6 +25,9 @@ use rustls::{
 };
 use server::{status, Server, BOUND};
 
+/// An address of no machine: a server that wants to listen there ends.
+const NOWHERE: &str = "192.0.2.1:0";
+
 fn counting(what: &str) -> (Named, Segment) {
     let named = Named::new(what);
     let segment = named.make();
@@ -143,7 +146,7 @@ fn a_token_must_be_shown() {
 fn files_without_a_token() {
     let folder = Folder::new("tokens");
     let refused = |file: &str, code: i32, text: &str| {
-        let (got, sentence) = fails(&["serve", "--token-file", file]);
+        let (got, sentence) = fails(&["serve", "--listen", NOWHERE, "--token-file", file]);
         assert!(got == code && sentence.contains(text), "{got}: {sentence}");
     };
     for (mode, code) in [(0o644, 4), (0o602, 4), (0o606, 4)] {
@@ -229,7 +232,15 @@ fn files_without_certificates() {
         return;
     };
     let refused = |cert: &str, key: &str, code: i32, text: &str| {
-        let (got, sentence) = fails(&["serve", "--tls-cert", cert, "--tls-key", key]);
+        let (got, sentence) = fails(&[
+            "serve",
+            "--listen",
+            NOWHERE,
+            "--tls-cert",
+            cert,
+            "--tls-key",
+            key,
+        ]);
         assert!(got == code && sentence.contains(text), "{got}: {sentence}");
     };
     let none = folder.file("none");
