@@ -28,8 +28,14 @@ class Server:
         with open(self.log, encoding="utf-8") as log:
             return log.read()
 
-    def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=BOUND)
+    def connect(self, buffer=None):
+        """Connect, with so many bytes of buffer for what comes."""
+        client = socket.socket()
+        client.settimeout(BOUND)
+        if buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        client.connect(("127.0.0.1", self.port))
+        return client
 
     def scrape(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=BOUND) as got:

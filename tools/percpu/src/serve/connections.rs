@@ -16,12 +16,13 @@ use hyper::server::conn::http1;
 use hyper::service::{service_fn, Service};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::clients::{Client, Clients, Order};
 use super::guard::Guard;
-use super::limits::{HEAD_BYTES, HEAD_LINES, LINGER_TIME};
+use super::limits::{HEAD_BYTES, HEAD_LINES, LINGER_TIME, SEND_BUFFER};
 use super::line::Line;
 use super::seldom::Seldom;
 use super::tls::Tls;
@@ -82,6 +83,7 @@ async fn begin(stream: TcpStream, server: &Arc<Server>) {
         return;
     };
     let _ = stream.set_nodelay(true);
+    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let line = Line::new(client, stream);
     tokio::spawn(attend(line, server.clone()));
     // One that had to go does so before the next one comes.

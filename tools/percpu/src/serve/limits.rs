@@ -26,6 +26,10 @@ pub const STALL_TIME: Duration = Duration::from_secs(10);
 /// For sending an answer, however it goes on.
 pub const SEND_TIME: Duration = Duration::from_secs(60);
 
+/// What the kernel takes of an answer before the client does; it takes twice as much. With buffers
+/// of several MiB, a client that is slow would seem to take nothing for a long time.
+pub const SEND_BUFFER: usize = 128 << 10;
+
 /// All answers that are being sent, in bytes; one answer may be larger.
 pub const ANSWER_BYTES: u64 = 256 << 20;
 
