@@ -20,7 +20,12 @@ def counting() -> str:
     if not made.exists():
         target = ROOT / "build/rust"
         command = ["cargo", "build", "-q", "--locked", "-p", "percpu-tool", "--example", "counting"]
-        command += ["--manifest-path", str(ROOT / "bindings/rust/Cargo.toml"), "--target-dir", str(target)]
+        command += [
+            "--manifest-path",
+            str(ROOT / "bindings/rust/Cargo.toml"),
+            "--target-dir",
+            str(target),
+        ]
         subprocess.run(command, check=True, timeout=900)
         made = target / "debug/examples/counting"
     return str(made)

@@ -346,21 +346,24 @@ def slow_readers_cost_nothing(directory: str) -> None:
             s.close()
 
 
-def pictures(directory: str) -> None:
+def pictures(_: str) -> None:
     """Make the pictures of docs/tool/page.md."""
-    with world(directory) as (segment, _, server):
-        workers = [Program(segment, "worker") for _ in range(3)]
-        workers[0].kill()
+    program, server = Program("shop"), Server("shop")
+    workers = [Program("shop", "worker") for _ in range(3)]
+    workers[0].kill()
+    try:
         for name, size, scheme in (("page-light", WIDE, "light"), ("page-dark", NARROW, "dark")):
             with tab(server.url, size, scheme) as page:
                 if size == WIDE:
-                    page.js(
-                        f"{ROWS}.find((r) => r.textContent.includes('request_seconds')).click()"
-                    )
+                    row = f"{ROWS}.find((r) => r.textContent.includes('request_seconds'))"
+                    page.js(f"{row}.click()")
                 time.sleep(60 if size == WIDE else 20)
                 page.picture(os.path.join(sys.argv[3], f"{name}.png"))
-        for worker in workers:
-            worker.kill()
+    finally:
+        server.stop()
+        for process in (program, *workers):
+            process.kill()
+        os.unlink("/dev/shm/percpu.shop")
 
 
 TESTS: list[Callable[[str], str | None]] = [

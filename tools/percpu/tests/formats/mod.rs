@@ -61,7 +61,7 @@ impl Server {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         stream
             .write_all(format!("{head}{headers}\r\n").as_bytes())
             .unwrap();
