@@ -115,6 +115,23 @@ declare -A selections=(
 	[tier-shared]="atomic_lanes bias_lane error fence fork_handlers gauge histogram lock lwbuf_threads
 		objcache_threads options outputs pair rate ref_modes ring_shared rwlock section_steps
 		sum twin_calls twins visit wbuf $fast_paths"
+	# A race needs two threads: tests that begin some, in a process that the sanitizer sees; so not
+	# those of processes alone, which share a file.
+	[tsan]="approx approx_steps array arrays_of_callers atomic_lanes cancel compact costs
+		counter counter_static cpus cpus_files critical critical_between debug_privileged delays
+		depot dragonfly error_opening exemplar extrema extrema_steps family_removal fcounter fence
+		first_use first_use_fork first_use_threads fork_handlers freebsd freebsd_critical
+		freebsd_names freebsd_sysctl freebsd_uma freebsd_zpcpu gauge grace grace_call helper
+		histogram journal linux lock lwbuf lwbuf_limits lwbuf_refused lwbuf_threads memory_steps
+		netbsd objcache_debug objcache_threads owned owner owner_name pair participant presence rate
+		reader reader_file reader_reads reader_steps readers reclaim reclaim_all record_far_key ref
+		ref_fork region_programs region_programs_locks resources ring_read ring_shared rwlock
+		rwlock_between section_steps segment_anew segment_check segment_error segment_stats
+		segment_steps selftest sfbuf stale stats stats_group stats_group_steps stats_narrow status
+		status_refused stress-compact stress-exchange stress-grace stress-hotplug stress-processes
+		stress-ref stress-reset stress-rings stress-rwlock stress-signals stress-stats stress-wbuf
+		thread thread_local_late thread_local_no_key timer twin_calls twin_pools twin_values twins
+		two_at_once variable visit wbuf_fork wbuf_limit xio zone_run zone_steps zone_threads"
 	# Sequences in other instructions, which "aborts" stops one by one; order among inlined code;
 	# children of vfork(), which it wraps in assembly; and all fast paths.
 	[aarch64]="aborts inline_order seq vfork $fast_paths"
@@ -141,7 +158,7 @@ lint_selections()
 {
 	local name missing=0
 	for name in ${selections[*]}; do
-		grep -rqE --include=meson.build "'$name'[],:]" tests ||
+		grep -rqE --include=meson.build "'${name#stress-}'[],:]" tests ||
 			{ echo "tools/dev/test.sh selects $name, and there is no such test"; missing=1; }
 	done
 	return $missing
@@ -233,6 +250,7 @@ compute_configurations()
 	behind clang compile_needed clang fuzz_region fuzz_reader
 	behind late configure_late
 	behind asan sanitizer asan address,undefined
+	behind tsan sanitizer tsan thread -Dexamples=disabled
 	compute_crosses
 	behind rust test_rust_again
 	behind fuzz fuzz_shortly
@@ -309,6 +327,7 @@ test_configurations()
 	built gcc && test_lower_tiers
 	await tools || true
 	test_built asan || true
+	test_built tsan || true
 	test_other_builds
 	await_rust
 	say 'fuzz for 20 s'
@@ -427,11 +446,12 @@ test_default()
 	step 'lint: clang-tidy' await clang-tidy
 	say 'not run'
 	cat <<-'END'
-		./dev test --configurations  all tests by clang, for what is loaded late, for aarch64, i686 and
-		                             armhf, and on lower tiers, of which this ran some; libFuzzer,
-		                             examples with AddressSanitizer, a build of all benchmarks, the
-		                             crates by the oldest Rust and for what is loaded late, their
-		                             bindings made anew, the tool as Meson installs it
+		./dev test --configurations  all tests by clang, with ThreadSanitizer, for what is loaded late,
+		                             for aarch64, i686 and armhf, and on lower tiers, of which this
+		                             ran some; libFuzzer, examples with AddressSanitizer, a build of
+		                             all benchmarks, the crates by the oldest Rust and for what is
+		                             loaded late, their bindings made anew, the tool as Meson
+		                             installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
 		./dev test --fleet           the tool beside Prometheus, a browser, and others
 		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
