@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_push.py PERCPU PREFORK LOAD [COLLECTOR] - what receivers that are not ours get of a server
+"""test_push.py PERCPU PREFORK LOAD [COLLECTOR] - what other people's receivers get of a server
 under load.
 
 wrk asks the prefork server, workers are killed with SIGKILL, and `percpu push` sends the totals to
-a receiver. The last push has the counts that the clients saw. COLLECTOR is an OpenTelemetry collector
-with the receiver otlp and the exporter debug. Speaks TAP.
+a receiver. The last push has the counts that the clients saw. COLLECTOR is a collector of
+OpenTelemetry with the receiver otlp and the exporter debug. Speaks TAP.
 """
 
 import asyncio

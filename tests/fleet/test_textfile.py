@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """test_textfile.py PERCPU PREFORK LOAD - node_exporter serves what `percpu textfile` writes.
 
-wrk asks the prefork server, workers are killed with SIGKILL, and the file is written again and again.
-node_exporter never finds a file that is wrong, and has in the end what the clients saw. Speaks TAP.
+wrk asks the prefork server, workers are killed with SIGKILL, and the file is written again and
+again. node_exporter never finds a file that is wrong, and has in the end what the clients saw.
+Speaks TAP.
 """
 
 import contextlib
