@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The series of several files in one order: those of one name follow each other.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::SystemTime;
 
 use super::{Entry, Format, Metric, Row, Table};
@@ -35,8 +37,11 @@ pub const OVERFLOWS: Metric<'_> = Metric {
     is_own: true,
 };
 
-/// The series of a name in a file: numbers, the last one not included.
-type Part = std::ops::Range<usize>;
+/// The series of a name in a file: their numbers.
+struct Part<'a> {
+    file: &'a Walk<'a>,
+    series: Range<usize>,
+}
 
 /// Which series are asked for: by the name, or by the text of name and labels that the function
 /// makes.
@@ -50,24 +55,28 @@ pub fn walk<F: Format>(
     format: &mut F,
     sink: &mut dyn FnMut(&mut Vec<u8>),
 ) {
-    let mut parts: Vec<Part> = vec![0..0; files.len()];
+    let mut next = Next::new(files);
     let mut families = Vec::new();
-    while let Some(name) = next_name(files, &parts) {
+    while let Some((name, begins)) = next.pop() {
         let mut kinds = Vec::new();
-        for (file, part) in files.iter().zip(&mut parts) {
-            *part = part.end..part.end;
-            while let Some(entry) = file.table.get(part.end).filter(|e| e.name() == name) {
+        let mut parts = Vec::with_capacity(begins.len());
+        for (number, begin) in begins {
+            let file = &files[number];
+            let mut end = begin;
+            while let Some(entry) = file.table.get(end).filter(|e| e.name() == name) {
                 if !kinds.contains(&entry.kind()) && is_shown(&name, &entry, asked) {
                     kinds.push(entry.kind());
                 }
-                part.end += 1;
+                end += 1;
             }
+            next.push(number, end);
+            let series = begin..end;
+            parts.push(Part { file, series });
         }
         // The first one has the name. It is the same whichever file comes first.
         kinds.sort_by_key(|kind| *kind as u8);
         for kind in kinds {
             let all = Rows {
-                files,
                 parts: &parts,
                 name: &name,
                 kind,
@@ -75,18 +84,42 @@ pub fn walk<F: Format>(
             };
             print_metric(&all, format, sink);
         }
-        collect_families(&name, files, &parts, asked, &mut families);
+        collect_families(&name, &parts, asked, &mut families);
     }
     print_families(&families, format);
     format.end();
     sink(format.buffer());
 }
 
-/// The first name that is left.
-fn next_name(files: &[Walk<'_>], parts: &[Part]) -> Option<String> {
-    let next = files.iter().zip(parts);
-    let entries = next.filter_map(|(file, part)| file.table.get(part.end));
-    entries.map(|e| e.name().to_string()).min()
+/// The names that are left. Each has the files whose next series is so called, and the number of
+/// that series.
+struct Next<'a> {
+    files: &'a [Walk<'a>],
+    names: BTreeMap<String, Vec<(usize, usize)>>,
+}
+
+impl<'a> Next<'a> {
+    fn new(files: &'a [Walk<'a>]) -> Self {
+        let names = BTreeMap::new();
+        let mut next = Self { files, names };
+        (0..files.len()).for_each(|number| next.push(number, 0));
+        next
+    }
+
+    /// In a file, that series is the next one.
+    fn push(&mut self, number: usize, series: usize) {
+        let entry = self.files[number].table.get(series);
+        if let Some(name) = entry.map(|e| e.name().to_string()) {
+            self.names.entry(name).or_default().push((number, series));
+        }
+    }
+
+    /// The first name, and its files in their order.
+    fn pop(&mut self) -> Option<(String, Vec<(usize, usize)>)> {
+        let (name, mut begins) = self.names.pop_first()?;
+        begins.sort_unstable();
+        Some((name, begins))
+    }
 }
 
 /// Whether it is asked for, and has a value.
@@ -94,10 +127,16 @@ fn is_shown(name: &str, entry: &Entry, asked: Asked<'_>) -> bool {
     asked(name, &|| full(entry)) && entry.is_there()
 }
 
+impl<'a> Part<'a> {
+    fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
+        let table = self.file.table;
+        self.series.clone().filter_map(move |i| table.get(i))
+    }
+}
+
 /// Series of a name and a kind.
 struct Rows<'a> {
-    files: &'a [Walk<'a>],
-    parts: &'a [Part],
+    parts: &'a [Part<'a>],
     name: &'a str,
     kind: Kind,
     asked: Asked<'a>,
@@ -106,11 +145,10 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// All, and of which file each is.
     fn all(&self) -> impl Iterator<Item = (&'a Walk<'a>, Entry<'a>)> + '_ {
-        self.files.iter().zip(self.parts).flat_map(|(file, part)| {
-            let entries = part.clone().filter_map(|i| file.table.get(i));
-            entries
+        self.parts.iter().flat_map(|part| {
+            part.entries()
                 .filter(|e| e.kind() == self.kind && (self.asked)(self.name, &|| full(e)))
-                .map(move |e| (file, e))
+                .map(move |e| (part.file, e))
         })
     }
 }
@@ -191,18 +229,17 @@ struct Overflows<'a> {
 /// Add the families of a name: each file may have one.
 fn collect_families<'a>(
     name: &str,
-    files: &'a [Walk<'a>],
-    parts: &[Part],
+    parts: &[Part<'a>],
     asked: Asked<'_>,
     to: &mut Vec<Overflows<'a>>,
 ) {
-    for (file, part) in files.iter().zip(parts) {
-        let mut entries = part.clone().filter_map(|i| file.table.get(i));
-        let family = entries
+    for part in parts {
+        let family = part
+            .entries()
             .find(|e| asked(name, &|| full(e)))
             .and_then(|e| Some((e.family()?, e.since())));
         to.extend(family.map(|(family, since)| Overflows {
-            file,
+            file: part.file,
             name: name.to_string(),
             family,
             since,
@@ -227,5 +264,56 @@ fn print_families<F: Format>(families: &[Overflows<'_>], format: &mut F) {
                 exemplars: &[],
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::expose::names::Escaping;
+    use crate::expose::text::Text;
+    use crate::model::{About, Series};
+
+    fn series(name: &str) -> Series {
+        Series {
+            about: Arc::new(About {
+                id: 0,
+                name: name.to_string(),
+                help: String::new(),
+                unit: String::new(),
+                kind: Kind::Gauge,
+                labels: Vec::new(),
+                since: SystemTime::UNIX_EPOCH,
+            }),
+            value: Ok(Value::Level(1)),
+            family: None,
+            details: None,
+        }
+    }
+
+    /// The second file comes to the last name first.
+    #[test]
+    fn files_keep_their_order() {
+        let files = [["b", "c"], ["a", "c"]].map(|names| names.map(series));
+        let tables = files.each_ref().map(|f| Table::Series(f.iter().collect()));
+        let labels = ["0", "1"].map(|n| [("file".to_string(), n.to_string())]);
+        let walks = [0, 1].map(|i| Walk {
+            table: &tables[i],
+            labels: &labels[i],
+        });
+        let mut text = Vec::new();
+        let mut format = Text::new(Escaping::Underscores);
+        walk(&walks, &|_, _| true, &mut format, &mut |more| {
+            text.append(more);
+        });
+        let text = String::from_utf8(text).unwrap();
+        let rows: Vec<_> = text.lines().filter(|l| !l.starts_with('#')).collect();
+        let expected = [("a", 1), ("b", 0), ("c", 0), ("c", 1)];
+        assert_eq!(
+            rows,
+            expected.map(|(name, n)| format!("{name}{{file=\"{n}\"}} 1"))
+        );
     }
 }
