@@ -56,7 +56,16 @@ class Machine:
     """A machine that runs machine.py."""
 
     def __init__(self, name, address, log):
-        inside = ["ip", "netns", "exec", name, "unshare", "--mount", "--", sys.executable]
+        inside = [
+            "ip",
+            "netns",
+            "exec",
+            name,
+            "unshare",
+            "--mount",
+            "--",
+            sys.executable,
+        ]
         command = [*inside, os.path.join(HERE, "machine.py"), *PROGRAMS, address]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
         # In a session of its own: a crash kills the group of its server, not this test.
@@ -95,7 +104,7 @@ def fleet(directory):
         for machine in machines:
             assert machine.answer() == "ready\n"
         targets = [f"{NET}.{i}:9180" for i in range(1, MACHINES + 1)]
-        server = prometheus.Server(directory, targets, netns=HUB)
+        server = prometheus.Server(f"{directory}/hub", targets, netns=HUB)
         stack.enter_context(server)
         compare(machines, server)
     return None

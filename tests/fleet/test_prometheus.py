@@ -5,165 +5,42 @@ server of the example and its workers are killed. What it stores is what the cli
 and what `percpu show` prints: by native histograms, and without them. Speaks TAP.
 """
 
+import argparse
 import contextlib
-import http.client
 import json
 import os
-import pathlib
-import random
 import re
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
-import urllib.parse
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+for folder in ("../cli", "../../examples/prefork"):
+    sys.path.insert(0, os.path.join(HERE, folder))
+
+import demo
+import load
+import prometheus
 import tap
 
 PERCPU, PREFORK = map(os.path.abspath, sys.argv[1:3])
-CLIENTS, REQUESTS, KILLS = 4, 2000, 10
-WAIT = 60  # seconds for whatever should happen soon
-CONFIG = """
-global: {scrape_interval: 1s, scrape_timeout: 1s}
-scrape_configs:
-  - job_name: percpu
-    static_configs: [{targets: ['%s']}]
-"""
+SECONDS, WAIT = 6, 60
 
 
-def until(condition, what):
-    """Return the first result that is true, or fail."""
-    end = time.monotonic() + WAIT
-    while time.monotonic() < end:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.1)
-    raise AssertionError(f"not in {WAIT} s: {what}")
-
-
-@contextlib.contextmanager
-def process(command, **options):
-    with subprocess.Popen(command, text=True, **options) as p:
-        try:
-            yield p
-        finally:
-            p.kill()
-
-
-class Server:
-    """prefork, loaded by clients that count their answers."""
-
-    def __init__(self, p):
-        self.pid = p.pid
-        self.port = int(p.stdout.readline().rpartition(":")[2])
-        self.answers = self.bytes = 0
-        self.lost = 0  # requests without an answer
-        self.lock = threading.Lock()
-
-    def client(self):
-        connection = None
-        for _ in range(REQUESTS):
-            try:
-                if connection is None:
-                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
-                connection.request("GET", "/")
-                answer = connection.getresponse()
-                answer.read()
-                with self.lock:
-                    self.answers += 1
-            except (OSError, http.client.HTTPException):
-                connection = None
-                with self.lock:
-                    self.lost += 1
-
-    def load(self, kills):
-        clients = [threading.Thread(target=self.client) for _ in range(CLIENTS)]
-        for client in clients:
-            client.start()
-        for _ in range(kills):
-            time.sleep(random.uniform(0, 0.1))
-            children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text("ascii")
-            if children.split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(random.choice(children.split())), signal.SIGKILL)
-        for client in clients:
-            client.join()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Prometheus:
-    def __init__(self, port):
-        self.url = f"http://127.0.0.1:{port}"
-
-    def ready(self):
-        try:
-            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=WAIT) as answer:
-                return answer.status == 200
-        except (OSError, urllib.error.URLError):
-            return False
-
-    def query(self, expression):
-        """Return what it gives: lists of labels and a number."""
-        query = urllib.parse.urlencode({"query": expression})
-        with urllib.request.urlopen(f"{self.url}/api/v1/query?{query}", timeout=WAIT) as answer:
-            found = json.load(answer)["data"]["result"]
-        return [(one["metric"], float(one["value"][1])) for one in found]
-
-    def number(self, expression):
-        found = self.query(expression)
-        assert len(found) == 1, f"{expression}: {found}"
-        return found[0][1]
-
-    def scraped_after(self, moment):
-        """Wait for a scrape that began later."""
-        begun = f"timestamp(percpu_segment_up) > {moment:f}"
-        until(lambda: self.query(begun), "a scrape")
-        assert self.number("percpu_segment_up") == 1
-        assert self.number("up") == 1
-
-
-@contextlib.contextmanager
-def prometheus(directory, name, target, *options):
-    home = pathlib.Path(directory, name)
-    home.mkdir()
-    config = home / "config.yml"
-    config.write_text(CONFIG % target, "utf-8")
-    for _ in range(5):  # another program may take the port in between
-        port = free_port()
-        command = [
-            "prometheus",
-            f"--config.file={config}",
-            f"--storage.tsdb.path={home}/data",
-        ]
-        command += [
-            f"--web.listen-address=127.0.0.1:{port}",
-            "--log.level=warn",
-            *options,
-        ]
-        with (
-            (home / "log").open("w", encoding="utf-8") as log,
-            process(command, stderr=log) as p,
-        ):
-            server = Prometheus(port)
-            until(lambda p=p, s=server: p.poll() is not None or s.ready(), "a start")
-            if p.poll() is None:
-                yield server
-                said = (home / "log").read_text("utf-8")
-                assert not re.search("append|scrape|duplicate", said, re.IGNORECASE), said
-                return
-    raise AssertionError((home / "log").read_text("utf-8"))
+def under_load(server):
+    """Load the server and kill its workers. Return what wrk counted, and how many were killed."""
+    options = argparse.Namespace(seconds=SECONDS, large=False)
+    wrk = load.start_wrk(server, options)
+    try:
+        kills = demo.disturb(server, wrk, SECONDS)
+        said = wrk.communicate(timeout=WAIT)[0]
+    finally:
+        wrk.kill()
+    load.await_restarts(server, kills.all())
+    assert kills.all() > 0
+    found = re.findall(r"(answers|bytes|refused) (\d+)\n", said)
+    return {name: int(n) for name, n in found}, kills.all()
 
 
 def show(segment):
@@ -175,14 +52,17 @@ def value(series, name, **labels):
     return next(s for s in series if s["name"] == name and s["labels"] == labels)["value"]
 
 
-def check_totals(prom, server, series):
-    requests = value(series, "prefork_requests_total", code="2xx")
-    assert server.answers <= requests <= server.answers + server.lost
-    for name in ("prefork_answer_bytes_total", "prefork_worker_restarts_total"):
-        assert prom.number(name) == value(series, name), name
-    for labels, number in prom.query("prefork_requests_total"):
+def check_totals(server, clients, killed, series):
+    """The totals are those of the clients, to the last one."""
+    for name, want in (
+        ("sum(prefork_requests_total)", clients["answers"]),
+        ('sum(prefork_requests_total{code=~"4xx|5xx"})', clients["refused"]),
+        ("prefork_answer_bytes_total", clients["bytes"]),
+        ("prefork_worker_restarts_total", killed),
+    ):
+        assert server.number(name) == want, (name, server.number(name), want)
+    for labels, number in server.query("prefork_requests_total"):
         assert number == value(series, "prefork_requests_total", code=labels["code"]), labels
-    return requests
 
 
 def end_of_rank(buckets, rank):
@@ -235,35 +115,34 @@ def check_text(target):
 
 
 def prometheus_has_the_totals(directory):
-    if not shutil.which("prometheus"):
+    if not prometheus.is_there():
         return "prometheus is not there"
     segment = os.path.join(directory, "segment")
-    pipe = subprocess.PIPE
-    listen = ["--listen", "127.0.0.1:0"]
+    server = load.Server(PREFORK, 4, segment)
+    serve = [PERCPU, "serve", segment, "--listen", "127.0.0.1:0"]
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        server = Server(enter(process([PREFORK, "-p", "0", "-w", "2", segment], stdout=pipe)))
-        serve = enter(process([PERCPU, "serve", segment, *listen], stderr=pipe))
-        target = re.search("http://(.*)/metrics", serve.stderr.readline()).group(1)
+        server.start()
+        stack.callback(server.stop)
+        served = enter(demo.running(*serve, stderr=subprocess.PIPE))
+        target = re.search("http://(.*)/metrics", served.stderr.readline()).group(1)
         flag = "--enable-feature=native-histograms"
-        native = enter(prometheus(directory, "native", target, flag))
-        classic = enter(prometheus(directory, "classic", target))
-        server.load(0)
-        assert server.answers == CLIENTS * REQUESTS
-        assert value(show(segment), "prefork_requests_total", code="2xx") == server.answers
-        server.load(KILLS)
+        native = enter(prometheus.Server(f"{directory}/native", [target], flag))
+        classic = enter(prometheus.Server(f"{directory}/classic", [target]))
+        clients, killed = under_load(server)
         end = time.time()
-        native.scraped_after(end)
-        classic.scraped_after(end)
         series = show(segment)
-        assert value(series, "prefork_worker_restarts_total") > 0
-        requests = check_totals(native, server, series)
-        check_totals(classic, server, series)
+        for one in (native, classic):
+            one.scraped_after(end)
+            check_totals(one, clients, killed, series)
+            one.check_log()
         check_native(native, series)
         check_classic(classic, series)
         text = check_text(target)
+        requests = value(series, "prefork_requests_total", code="2xx")
         assert f'code="2xx"}} {requests:.0f}\n' in text, text
     return None
 
 
-tap.run([prometheus_has_the_totals])
+if __name__ == "__main__":
+    tap.run([prometheus_has_the_totals])

@@ -27,6 +27,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import tap
 import test_percpu as cli
+from ports import free_port
 
 try:
     import grpc
@@ -40,16 +41,13 @@ PLAIN = {"OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
 COLLECTOR = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 else None
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def await_port(port):
     """Wait until a program listens there."""
     for _ in range(600):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), 1),
+        ):
             return
         time.sleep(0.05)
     raise AssertionError(f"nobody listens to {port}")
@@ -205,7 +203,10 @@ def collector(directory, scheme):
         "exporters": {"debug": {"verbosity": "detailed"}},
         "service": {
             "pipelines": {"metrics": pipeline},
-            "telemetry": {"metrics": {"level": "none"}, "logs": {"encoding": "console"}},
+            "telemetry": {
+                "metrics": {"level": "none"},
+                "logs": {"encoding": "console"},
+            },
         },
     }
     path = os.path.join(directory, "collector.yaml")
@@ -241,7 +242,10 @@ def push_under_load(directory, receiver, environment, said=""):
     server.start()
     try:
         server.pids()
-        with receiver(directory) as (url, totals), open(log, "w", encoding="utf-8") as out:
+        with (
+            receiver(directory) as (url, totals),
+            open(log, "w", encoding="utf-8") as out,
+        ):
             command = [cli.PERCPU, "push", "--otlp", url, segment, "-n", "0.2"]
             push = subprocess.Popen(command, stderr=out, env=os.environ | environment)
             try:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -23,17 +22,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import tap
 import test_percpu as cli
+from ports import free_port
 
 EXPORTER = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
 LINE = re.compile(
-    r'^(prefork_\w+)\{(?:code="(\w+)",)?segment="[^"]*"(?:,\w+="[^"]*")*\} (\S+)$', re.MULTILINE
+    r'^(prefork_\w+)\{(?:code="(\w+)",)?segment="[^"]*"(?:,\w+="[^"]*")*\} (\S+)$',
+    re.MULTILINE,
 )
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Exporter:
@@ -42,8 +37,15 @@ class Exporter:
     def __init__(self, folder):
         address = f"127.0.0.1:{free_port()}"
         command = [EXPORTER, "--collector.disable-defaults", "--collector.textfile"]
-        command += [f"--collector.textfile.directory={folder}", f"--web.listen-address={address}"]
-        self.url, self.texts, self.end = f"http://{address}/metrics", [], threading.Event()
+        command += [
+            f"--collector.textfile.directory={folder}",
+            f"--web.listen-address={address}",
+        ]
+        self.url, self.texts, self.end = (
+            f"http://{address}/metrics",
+            [],
+            threading.Event(),
+        )
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self.thread = threading.Thread(target=self.scrape_often)
 
@@ -100,7 +102,11 @@ def lint(path):
     """promtool has nothing to say of the file."""
     with open(path, "rb") as f:
         r = subprocess.run(
-            ["promtool", "check", "metrics"], stdin=f, capture_output=True, check=False, timeout=60
+            ["promtool", "check", "metrics"],
+            stdin=f,
+            capture_output=True,
+            check=False,
+            timeout=60,
         )
     assert (r.returncode, r.stdout, r.stderr) == (0, b"", b""), r
 
