@@ -115,13 +115,9 @@ def key(name, labels):
 
 
 def in_segment(percpu):
-    text = subprocess.run(
-        [percpu, "show", NAME, "--json"], check=True, capture_output=True
-    ).stdout
+    text = subprocess.run([percpu, "show", NAME, "--json"], check=True, capture_output=True).stdout
     return {
-        key(s["name"], s["labels"]): s["histogram"]["count"]
-        if "histogram" in s
-        else s["value"]
+        key(s["name"], s["labels"]): s["histogram"]["count"] if "histogram" in s else s["value"]
         for s in json.loads(text)["series"]
         if "histogram" in s or s.get("value") is not None
     }
@@ -153,9 +149,7 @@ def compare(clients, kills, columns):
     """Print the totals that each way has; return whether they are equal."""
 
     def of(name, code=""):
-        return [
-            column.get((f"prefork_{name}", code), float("nan")) for column in columns
-        ]
+        return [column.get((f"prefork_{name}", code), float("nan")) for column in columns]
 
     codes = [of("requests_total", f"{n}xx") for n in (2, 3, 4, 5)]
     print(f"\n{'':20}{'clients':>12}{'segment':>12}{'scrape':>12}{'push':>12}")
@@ -179,9 +173,7 @@ def show(options, server, url, receiver):
         flush=True,
     )
     with tempfile.TemporaryFile("w+") as out:
-        wrk = load.start_wrk(
-            server, argparse.Namespace(seconds=options.seconds, large=False)
-        )
+        wrk = load.start_wrk(server, argparse.Namespace(seconds=options.seconds, large=False))
         try:
             with watch(options.percpu, options.seconds):
                 kills = disturb(server, wrk, options.seconds)
@@ -211,17 +203,13 @@ def main():
         sys.exit("demo.py: wrk is not installed")
     segment = f"/dev/shm/percpu.{NAME}"
     if os.path.exists(segment):
-        sys.exit(
-            f"demo.py: {segment} is there already: is a demo running? If not, remove it"
-        )
+        sys.exit(f"demo.py: {segment} is there already: is a demo running? If not, remove it")
     port = free_port(9180)
     url = f"http://127.0.0.1:{port}/"
     server = load.Server(os.path.abspath(options.program), WORKERS, segment)
     try:
         server.start()
-        print(
-            f"A server of {WORKERS} processes answers, and counts in the segment {NAME!r}."
-        )
+        print(f"A server of {WORKERS} processes answers, and counts in the segment {NAME!r}.")
         serve = [options.percpu, "serve", NAME, "--listen", f"127.0.0.1:{port}"]
         with (
             otlp.Receiver() as receiver,
