@@ -318,24 +318,38 @@ def thousands_of_series_scroll(directory: str) -> None:
         assert per_second < 1e6, per_second
 
 
+def read_slowly(readers: list[socket.socket], seconds: int) -> None:
+    """Each takes a tenth of what it is sent."""
+    for _ in range(seconds):
+        for s in readers:
+            assert s.recv(20000), "a slow reader was cut off"
+        time.sleep(1)
+
+
 def slow_readers_cost_nothing(directory: str) -> None:
     with world(directory, str(MANY)) as (_, _, server):
         slow = []
-        for _ in range(8):
+        for _ in range(9):
             s = socket.socket()
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 15)
             s.connect(("127.0.0.1", server.port))
+            s.settimeout(20)
             s.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             slow.append(s)
-        time.sleep(5)
+        # It reads nothing, and is cut off.
+        silent = slow.pop()
+        read_slowly(slow, 25)  # until each is behind, and is sent all series once more
         before = resident(server.process.pid)
-        time.sleep(30)  # until the buffers of the kernel are full
+        read_slowly(slow, 20)
         grown = resident(server.process.pid) - before
         # As many as 10 events of each would be 16 MB.
         assert grown < 8000, f"the server has grown by {grown} KiB"
+        with contextlib.suppress(ConnectionResetError):
+            while silent.recv(1 << 20):
+                pass
+        silent.close()
         s = slow[0]
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        s.settimeout(20)
         text, end = bytearray(), time.monotonic() + 60
         while text.count(b'"whole":true') < 2:
             got = s.recv(1 << 20)

@@ -207,6 +207,11 @@ test_tool()
 	fi
 	if [ -x "$prefork" ]; then
 		PERCPU_PREFORK=$prefork step 'percpu: tests' crate test -p percpu-tool
+		if have wrk; then
+			step 'percpu: demo' examples/prefork/demo.py "$rust/debug/percpu" "$prefork" --seconds 4
+		else
+			record SKIP 'percpu: demo' 'no wrk'
+		fi
 		step 'percpu: prefork' tap "$rust/percpu.tap" tests/cli/test_percpu.py \
 			"$rust/debug/percpu" "$prefork" examples/prefork/load.py
 	else
