@@ -36,6 +36,12 @@ setup_fleet()
 	has_module oteltap || into_venv 'oteltap==1.0.0'
 }
 
+# A collector of OpenTelemetry, where there is a Go that can build it.
+build_collector()
+{
+	! have go || (cd tests/fleet/collector && go build -o "$build/fleet/collector" .)
+}
+
 # The tool with all of its features, and what counts for it.
 build_fleet()
 {
@@ -46,10 +52,11 @@ build_fleet()
 # fleet_test NAME: its TAP is a result for each test.
 fleet_test()
 {
-	local name=$1 log=$build/fleet/$1.tap line
+	local name=$1 log=$build/fleet/$1.tap line collector=()
+	[ ! -x "$build/fleet/collector" ] || collector=("$build/fleet/collector")
 	say "fleet: $name"
 	tests/fleet/test_"$name".py "$rust/debug/percpu" "$build/gcc/examples/prefork/prefork" \
-		examples/prefork/load.py | tee "$log"
+		examples/prefork/load.py "${collector[@]}" | tee "$log"
 	grep -q '^1\.\.[1-9]' "$log" || record FAIL "fleet: $name" 'it printed no plan'
 	while read -r line; do
 		case $line in
@@ -68,6 +75,7 @@ test_fleet()
 	mkdir -p "$build/fleet" && : >"$results"
 	has_cargo "$tool_cargo" || die "the tool percpu needs cargo $tool_cargo"
 	step 'fleet: build' build_fleet
+	build_collector || record SKIP 'fleet: collector' 'go could not build it'
 	if [ $# = 0 ]; then
 		mapfile -t names < <(printf '%s\n' tests/fleet/test_*.py | sed -E 's,.*/test_(.*)\.py,\1,')
 		set -- "${names[@]}"
