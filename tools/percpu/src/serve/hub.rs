@@ -123,16 +123,25 @@ impl Hub {
             // With so many series that a picture takes longer, half of a CPU.
             let wait = PERIOD.saturating_sub(begin.elapsed()).max(begin.elapsed());
             std::thread::sleep(wait.min(LINGER));
-            let mut pages = lock(&self.pages);
-            if pages.connected > 0 {
-                used = Instant::now();
-            } else if used.elapsed() >= LINGER {
-                pages.running = false;
-                *self.state() = State::default();
-                self.latest.send_replace(Tick::default());
+            if self.is_over(&mut used) {
                 return;
             }
         }
+    }
+
+    /// Whether no page was there for a while. Then all is as it was before the first one.
+    fn is_over(&self, used: &mut Instant) -> bool {
+        let mut pages = lock(&self.pages);
+        if pages.connected > 0 {
+            *used = Instant::now();
+        }
+        let over = used.elapsed() >= LINGER;
+        if over {
+            pages.running = false;
+            *self.state() = State::default();
+            self.latest.send_replace(Tick::default());
+        }
+        over
     }
 
     fn look(&self, files: &mut Files) {
@@ -198,11 +207,10 @@ impl Page {
     /// The next event: what changed with the next picture; or all of the latest one, if the page
     /// has not the one before. So no more than one event waits for a page that reads slowly.
     pub async fn next(&mut self) -> Option<Bytes> {
-        if self.has > 0 || self.ticks.borrow().number == 0 {
-            self.ticks.changed().await.ok()?;
-        }
-        let tick = self.ticks.borrow_and_update().clone();
-        let tick = if self.has > 0 && tick.number == self.has + 1 {
+        let has = self.has;
+        let tick = self.ticks.wait_for(|tick| tick.number > has).await;
+        let tick = tick.ok()?.clone();
+        let tick = if has > 0 && tick.number == has + 1 {
             tick
         } else {
             let hub = self.hub.clone();
@@ -222,7 +230,9 @@ impl Drop for Page {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message;
     use super::*;
+    use crate::model::Change;
 
     fn hub() -> Arc<Hub> {
         Hub::new(&Exposed {
@@ -263,6 +273,51 @@ mod tests {
         assert_eq!([next(&mut slow), next(&mut fast)], [(100, false); 2]);
     }
 
+    /// All of the latest picture may be newer than the latest event.
+    #[test]
+    fn a_page_gets_no_picture_twice() {
+        let hub = hub();
+        lock(&hub.pages).running = true;
+        let mut files = Files::patient(&hub.exposed, Select::default());
+        hub.look(&mut files);
+        let mut page = hub.join().unwrap();
+        let event = hub.state().tick(Vec::new());
+        assert_eq!(next(&mut page), (2, true));
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().build().unwrap();
+        let mut nothing_comes = || {
+            let next =
+                async { tokio::time::timeout(Duration::from_millis(100), page.next()).await };
+            runtime.block_on(next).is_err()
+        };
+        assert!(nothing_comes());
+        hub.latest.send_replace(event);
+        assert!(nothing_comes());
+        hub.look(&mut files);
+        assert_eq!(next(&mut page), (3, false));
+    }
+
+    #[test]
+    fn a_page_that_comes_after_all_have_gone_waits_for_a_new_picture() {
+        let hub = hub();
+        lock(&hub.pages).running = true;
+        let mut files = Files::patient(&hub.exposed, Select::default());
+        hub.look(&mut files);
+        let mut page = hub.join().unwrap();
+        assert_eq!(next(&mut page), (1, true));
+        let long_ago = || Instant::now().checked_sub(LINGER).unwrap();
+        assert!(!hub.is_over(&mut long_ago()));
+        drop(page);
+        assert!(!hub.is_over(&mut Instant::now()));
+        assert!(hub.is_over(&mut long_ago()));
+        let running = std::mem::replace(&mut lock(&hub.pages).running, true);
+        let mut page = hub.join().unwrap();
+        assert_eq!((running, page.ticks.borrow().number), (false, 0));
+        let mut files = Files::patient(&hub.exposed, Select::default());
+        hub.look(&mut files);
+        assert_eq!(next(&mut page), (1, true));
+    }
+
     #[test]
     fn details_are_of_few_series() {
         let mut state = State::default();
@@ -270,7 +325,19 @@ mod tests {
             state.want(id);
             state.want(7);
         }
-        assert_eq!(state.wanted.len(), DETAILED);
-        assert_eq!(state.wanted.last().map(|(id, _)| *id), Some(7));
+        let wanted: Vec<_> = state.wanted.iter().map(|(id, _)| *id).collect();
+        let latest = 1001 - DETAILED as u64..1000;
+        assert_eq!(wanted, latest.chain([7]).collect::<Vec<_>>());
+    }
+
+    /// A picture has its series by names, whatever the numbers of their descriptions are.
+    #[test]
+    fn descriptions_with_details_are_in_order() {
+        let mut state = State::default();
+        let picture = message::tests::picture(&[9, 5, 7]);
+        state.boards.update("a", picture, Change::None);
+        let tracks: Vec<_> = state.boards[0].tracks.iter().map(|t| t.id).collect();
+        tracks.iter().for_each(|id| state.want(*id));
+        assert_eq!(state.wanted(), [5, 7, 9]);
     }
 }
