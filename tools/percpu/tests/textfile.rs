@@ -91,7 +91,11 @@ fn the_file_has_the_values_of_show() {
     prints(&["textfile", folder.text(), &name.0, "--label", "site=a"]);
     assert_eq!(folder.names(), ["percpu.prom"]);
     let mode = fs::metadata(folder.file()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o111, 0);
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let umask = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+    let umask = u32::from_str_radix(umask.unwrap().trim(), 8).unwrap();
+    // node_exporter runs as another user.
+    assert_eq!(mode & 0o777, 0o644 & !umask);
     let text = folder.read();
     let own = format!("site=\"a\", segment=\"{}\"", name.0);
     for line in prints(&["show", &name.0, "--text"]).lines() {
@@ -244,4 +248,24 @@ fn a_trouble_is_said_once_and_its_end_too() {
     // Its lock is held again.
     let out = run(&["textfile", folder.text(), &name.0]);
     assert_eq!(out.status.code(), Some(6), "{out:?}");
+}
+
+/// Another folder gets the name: the lock goes with the name.
+#[test]
+fn the_lock_is_that_of_the_folder_that_is_written() {
+    let name = Named::new("textfile_moved");
+    let segment = name.make();
+    segment.counter(&Metric::new("a_total")).unwrap().add(1);
+    let [one, two, links] = ["one", "two", "links"].map(Folder::new);
+    let (link, new) = (links.0.join("folder"), links.0.join("new"));
+    symlink(&one.0, &link).unwrap();
+    let arguments = [link.to_str().unwrap(), &name.0];
+    let _writer = Writer::start(&arguments, &links.0.join("log"));
+    until("the file", || one.file().exists());
+    symlink(&two.0, &new).unwrap();
+    fs::rename(&new, &link).unwrap();
+    until("the file in the other folder", || two.file().exists());
+    let (exit, sentence) = fails(&["textfile", two.text(), &name.0]);
+    assert_eq!(exit, 6, "{sentence}");
+    prints(&["textfile", one.text(), &name.0]);
 }

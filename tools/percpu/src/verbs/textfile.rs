@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! `percpu textfile`: a file for the textfile collector of node_exporter.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,8 @@ pub fn run(args: &Textfile) -> Result<Exit, Failure> {
     let (begin, mut next) = (Instant::now(), Duration::ZERO);
     loop {
         let held = match lock.take() {
-            Some(lock) => Ok(lock),
-            None => folder.lock(),
+            Some(lock) if folder.is_locked_by(&lock) => Ok(lock),
+            _ => folder.lock(),
         };
         match held.and_then(|held| folder.write(&mut collector).map(|()| held)) {
             Ok(held) => {
@@ -87,6 +87,13 @@ impl Folder<'_> {
             // A file system without locks.
             Ok(()) | Err(_) => Ok(file),
         }
+    }
+
+    /// Whether it is the lock of this folder: another one may have the name now.
+    fn is_locked_by(&self, lock: &File) -> bool {
+        let is = |m: Metadata| (m.dev(), m.ino());
+        let now = fs::metadata(self.0).map(is);
+        now.is_ok_and(|now| lock.metadata().map(is).is_ok_and(|locked| locked == now))
     }
 
     /// Write the file anew: others see the old one, or all of the new one.
