@@ -194,6 +194,9 @@ fn histograms_are_those_of_show() {
         .histogram(&Metric::new("fine_seconds"), &fine)
         .unwrap();
     (0..3000).for_each(|i| fine.record(f64::from(i * i) / 1e6));
+    let from_zero = HistogramOptions::new().bounds(&[0.0, 5.0]);
+    let from_zero = segment.histogram(&Metric::new("from_zero"), &from_zero);
+    from_zero.unwrap().record(2.5);
     let sink = Sink::new([]);
     let received = push(&sink, &[&name.0]);
     let all = json(&["show", &name.0, "--json"]);
@@ -224,6 +227,7 @@ fn histograms_are_those_of_show() {
     assert_eq!(drift.bucket_counts, [1, 1, 1, 1, 1, 1]);
     // It may fall, since values may be negative.
     assert_eq!((drift.count, drift.sum, drift.min), (6, None, None));
+    assert_eq!(explicit(metric(r, "from_zero"))[0].sum, Some(2.5));
     let read = &explicit(metric(r, "read_seconds"))[0];
     assert_eq!((read.count, read.bucket_counts.len()), (6, 0));
     let sum = double(&series(&all, "read_seconds", "x")["histogram"]["sum"]);
@@ -330,6 +334,7 @@ fn resources_tell_segments_apart() {
             received.head
         );
     }
+    assert_eq!(received.head.matches("x-token").count(), 1);
     let host = rustix::system::uname()
         .nodename()
         .to_str()

@@ -98,6 +98,31 @@ fn what_fails_is_sent_again_with_newer_totals() {
     assert!(pusher.said().last().unwrap().ends_with("works again"));
 }
 
+/// The end comes while a collector has not answered yet.
+#[test]
+fn the_last_totals_follow_a_push_that_is_under_way() {
+    let counted = Counted::new("under_way");
+    let go = Scratch::new("push-go");
+    let Answer::Bytes(bytes) = accepted() else {
+        panic!()
+    };
+    let sink = Sink::new([Answer::After(go.0.clone(), bytes)]);
+    counted.counter.add(1);
+    let mut pusher = Pusher::start("under_way", &sink.url(), &[counted.name()]);
+    sink.wait(1);
+    counted.counter.add(41);
+    let answers = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        fs::write(&go.0, "").unwrap();
+        go
+    });
+    assert_eq!(pusher.terminate().code(), Some(0));
+    drop(answers.join().unwrap());
+    let received = sink.received();
+    assert_eq!((received.len(), total(&received[1])), (2, 42));
+    assert_eq!(pusher.said(), [""; 0]);
+}
+
 #[test]
 fn a_refusal_is_not_sent_again() {
     let counted = Counted::new("refusal");
@@ -244,8 +269,14 @@ fn lies_are_one_sentence() {
         assert!(sentence.len() < 300, "{sentence}");
         assert_eq!(sink.received().len(), 1);
     }
-    let sentence = refused("http://no.such.host.invalid/x", counted.name(), &[]);
+    // A query may be secret.
+    let sentence = refused(
+        "http://no.such.host.invalid/x?key=hidden",
+        counted.name(),
+        &[],
+    );
     assert!(sentence.contains("not known"), "{sentence}");
+    assert!(!sentence.contains("hidden"), "{sentence}");
 }
 
 #[test]

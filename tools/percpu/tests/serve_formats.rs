@@ -202,6 +202,12 @@ fn openmetrics_as_it_should_be() {
     assert!(!text.contains("# UNIT a "), "{text}");
     assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
     assert!(!text.contains("_created"));
+    let other = server.ask(
+        "GET",
+        "/metrics?created=10&recreated=1",
+        &format!("Accept: {OM1}\r\n"),
+    );
+    assert_eq!(String::from_utf8(other.body).unwrap(), text);
     let created = server.ask("GET", "/metrics?x&created=1", &format!("Accept: {OM1}\r\n"));
     let created = String::from_utf8(created.body).unwrap();
     let since = formats::value(&created, &format!("work_seconds_created{{{own}}} "));

@@ -305,7 +305,9 @@ fn details_have_histories_buckets_processes_and_cpus() {
     events.next();
     server.detail(waits);
     events.next();
+    events.next();
     let d = server.detail(waits);
+    assert_eq!(d["latest"]["count"], 0, "{d}");
     assert_eq!(d["help"], "A help text.");
     assert_eq!(d["minute"]["count"], 2, "{d}");
     let columns = d["heat"]["columns"].as_array().unwrap().iter();
@@ -313,11 +315,21 @@ fn details_have_histories_buckets_processes_and_cpus() {
     assert_eq!(counts.filter_map(Value::as_u64).sum::<u64>(), 2, "{d}");
     assert_eq!(d["exemplars"][0]["labels"][0][1], "4bf92f35");
     assert!(d["history"].as_array().unwrap().len() >= 4, "{d}");
+    let ago = d["ago"].as_array().unwrap().iter();
+    let ago: Vec<_> = ago.map(|x| x.as_f64().unwrap()).collect();
+    assert!(
+        ago[0] == 0.0 && ago.is_sorted() && ago.last() > Some(&0.5),
+        "{d}"
+    );
     let d = server.detail(flying);
     assert_eq!(d["owners"][0]["pid"], std::process::id());
     assert_eq!(
-        (&d["owners"][0]["alive"], &d["rule"]),
-        (&true.into(), &"sum".into())
+        (
+            &d["owners"][0]["alive"],
+            &d["owners"][0]["gone"],
+            &d["rule"]
+        ),
+        (&true.into(), &false.into(), &"sum".into())
     );
     let (head, _) = server.get("/detail?id=123456789", "");
     assert!(head.starts_with("http/1.1 404"), "{head}");

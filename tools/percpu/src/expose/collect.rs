@@ -17,6 +17,9 @@ use crate::model::haproxy::Haproxy;
 use crate::model::{Picture, Source, Value};
 use crate::verbs::select::Select;
 
+/// More files that stay open would take too many of the descriptors that a process may have.
+const MOST: usize = 256;
+
 /// What is exposed, and what is remembered of it from one time to the next.
 pub struct Collector {
     segments: Vec<String>,
@@ -140,8 +143,6 @@ impl Collector {
 
     /// Keep files open for the next time.
     fn keep(&mut self, files: Vec<(&Found, File)>, failures: &HashMap<String, String>) {
-        // More would take too many of the descriptors that a process may have.
-        const MOST: usize = 256;
         let good = files
             .into_iter()
             .filter(|(found, _)| !failures.contains_key(&found.name))
@@ -274,3 +275,6 @@ fn print_up<F: Format>(read: &[Walk<'_>], failed: &[Labels], format: &mut F) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,20 @@ impl Display for Seconds {
         write!(f, "{}.{:03}", since.as_secs(), since.subsec_millis())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_have_three_digits_behind_the_point() {
+        for (ms, text) in [
+            (0, "0.000"),
+            (1_005, "1.005"),
+            (1_700_000_000_050, "1700000000.050"),
+        ] {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
+            assert_eq!(Seconds(time).to_string(), text);
+        }
+    }
+}

@@ -256,6 +256,11 @@ mod tests {
             ["segment", "a_b", "a_b_"]
         );
         assert_eq!(print(&["x", "le", "__name__"]), ["x", "le_", "__name___"]);
+        // What one metric may have, the next one may not.
+        for (added, text) in [(None, "le"), (Some("le"), "le_"), (None, "le")] {
+            labels.begin(added);
+            assert_eq!(labels.of(&[("le", "")])[0].1, text);
+        }
         let mut labels = LabelNames::new(Escaping::Utf8, true);
         let row = [("segment", ""), ("segment", ""), ("a.\"b", "")];
         let texts = labels.of(&row).iter().map(|(_, text)| text.as_str());

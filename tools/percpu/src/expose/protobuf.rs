@@ -272,6 +272,28 @@ mod tests {
         found
     }
 
+    /// Counters are read one after the other, while others count.
+    #[test]
+    fn a_native_histogram_has_the_count_of_its_buckets() {
+        let json = r#"{"count":9,"sum":1.0,"layout":{"octaves":{"low":-2,"high":2,"buckets":8}},
+            "buckets":[{"lower":0.0,"upper":0.25,"count":3,"sum":1.0},
+                       {"lower":2.0,"upper":"+Inf","count":4,"sum":1.0}]}"#;
+        let d: Distribution = serde_json::from_str(json).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::new(5, 6_007);
+        let value = Value::Info;
+        let row = Row {
+            labels: &[],
+            value: &value,
+            since: time,
+            exemplars: &[],
+        };
+        let h = Protobuf::new(Escaping::Utf8).histogram(&row, &d);
+        assert_eq!((h.count, h.zero_count), (Some(7), Some(3)));
+        assert_eq!(read(&h.spans, &h.deltas), [(2049, 4)]);
+        let created = h.created.map(|t| (t.seconds, t.nanos));
+        assert_eq!(created, Some((5, 6_007)));
+    }
+
     #[test]
     fn spans_have_all_buckets() {
         for (buckets, n) in [

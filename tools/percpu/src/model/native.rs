@@ -74,6 +74,38 @@ impl Native {
 mod tests {
     use super::*;
 
+    /// Counts up to 1, and beyond 2^32.
+    fn distribution(buckets: u32, low: u64, beyond: u64) -> Distribution {
+        let json = format!(
+            r#"{{"count":1,"sum":1.0,
+                "layout":{{"octaves":{{"low":-32,"high":32,"buckets":{buckets}}}}},
+                "buckets":[{{"lower":0.5,"upper":1.0,"count":{low},"sum":1.0}},
+                           {{"lower":4294967296.0,"upper":"+Inf","count":{beyond},"sum":1.0}}]}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn infinity_has_a_bucket_of_its_own() {
+        for (buckets, schema, beyond) in [(4, -4, 65), (32, -1, 513), (64, 0, 1025), (128, 1, 2049)]
+        {
+            let native = Native::new(&distribution(buckets, 2, 3)).unwrap();
+            assert_eq!((native.schema, native.count), (schema, 5));
+            assert_eq!(native.buckets, [(0, 2), (beyond, 3)]);
+        }
+    }
+
+    #[test]
+    fn counts_end_at_those_of_servers() {
+        let most = i64::MAX as u64;
+        assert_eq!(
+            Native::new(&distribution(64, most - 1, 1)).unwrap().count,
+            most
+        );
+        assert_eq!(Native::new(&distribution(64, most, 1)), None);
+        assert_eq!(Native::new(&distribution(64, u64::MAX, 1)), None);
+    }
+
     #[test]
     fn schemas_are_those_with_the_same_bounds() {
         for (low, high, buckets, found) in [

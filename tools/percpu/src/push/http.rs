@@ -289,3 +289,29 @@ fn is_closed(e: &io::Error) -> bool {
 fn tls(e: &impl std::fmt::Display) -> String {
     format!("cannot be trusted, or has no TLS: {e}; --ca FILE gives other certificates")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_again_soon() {
+        let again = |status: u16, headers: &[(&str, &str)]| {
+            let mut answer = Response::builder().status(status);
+            for (name, value) in headers {
+                answer = answer.header(*name, *value);
+            }
+            let answer = answer.body(Body::builder().data("no")).unwrap();
+            judge(answer, Duration::from_secs(1)).unwrap_err().again
+        };
+        for status in [429, 502, 503, 504] {
+            assert_eq!(again(status, &[]), Again::Soon, "{status}");
+            let wait = again(status, &[("Retry-After", "7")]);
+            assert_eq!(wait, Again::After(Duration::from_secs(7)), "{status}");
+        }
+        for status in [301, 400, 401, 404, 408, 413, 500, 501, 505] {
+            let again = again(status, &[("Retry-After", "7")]);
+            assert_eq!(again, Again::Due, "{status}");
+        }
+    }
+}

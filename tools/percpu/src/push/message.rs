@@ -210,3 +210,44 @@ impl Format for Message {
         &mut self.none
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A series may be declared while the picture is taken.
+    #[test]
+    fn a_total_is_of_some_time() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut message = Message::new(Vec::new(), at(5));
+        for (kind, since, times) in [
+            (Kind::Counter, 3, (3_000_000_000, 5_000_000_000)),
+            (Kind::Counter, 5, (5_000_000_000, 5_000_000_001)),
+            (Kind::Counter, 7, (7_000_000_000, 7_000_000_001)),
+            (Kind::Gauge, 7, (0, 5_000_000_000)),
+        ] {
+            message.metric(&Metric {
+                name: "n",
+                help: "",
+                unit: "",
+                kind,
+                is_summary: false,
+                is_own: false,
+            });
+            message.row(&Row {
+                labels: &[],
+                value: &Value::Count(1),
+                since: at(since),
+                exemplars: &[],
+            });
+            let point = match message.metrics.last().unwrap().data.as_ref().unwrap() {
+                Data::Sum(s) => &s.data_points[0],
+                Data::Gauge(g) => &g.data_points[0],
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((point.start_time_unix_nano, point.time_unix_nano), times);
+        }
+    }
+}

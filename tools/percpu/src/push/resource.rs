@@ -69,3 +69,38 @@ impl Resources {
         self.programs.retain(|name, _| seen.contains(name));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_keeps_its_resource() {
+        let mut resources = Resources::new(&[]).unwrap();
+        let mut round = |files: &[(&str, Option<&str>)]| {
+            let of = |(name, program): &(&str, Option<&str>)| {
+                let taken = SystemTime::UNIX_EPOCH;
+                let origin = Origin {
+                    name,
+                    program: *program,
+                    taken,
+                };
+                let of = resources.of(&origin);
+                of.into_iter().find(|a| a.key == "service.name").unwrap()
+            };
+            let all: Vec<_> = files.iter().map(of).collect();
+            resources.end();
+            (all, resources.programs.len())
+        };
+        let name = |text| attribute("service.name", text);
+        let (a, b) = (("a", Some("shop")), ("b", Some("bank")));
+        assert_eq!(round(&[a, b]), (vec![name("shop"), name("bank")], 2));
+        let (a, b) = (("a", None), ("b", None));
+        assert_eq!(round(&[a, b]), (vec![name("shop"), name("bank")], 2));
+        // What is gone is forgotten.
+        assert_eq!(round(&[b]), (vec![name("bank")], 1));
+        assert_eq!(round(&[a]), (vec![name("a")], 0));
+    }
+}

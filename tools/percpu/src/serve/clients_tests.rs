@@ -107,6 +107,18 @@ fn a_slow_client_is_cut_off() {
     assert!(ended(&slow) && !ended(&waits));
 }
 
+/// The connection is flushed whenever a part of an answer is sent.
+#[test]
+fn an_answer_goes_on_until_all_of_it_is_made() {
+    let clients = Clients::new(1);
+    let client = answered(&clients, 9);
+    client.flushed();
+    assert!(client.is_answered() && clients.enter().is_none());
+    client.made();
+    client.flushed();
+    assert!(!client.is_answered());
+}
+
 #[test]
 fn events_go_on_while_they_are_taken() {
     let clients = Clients::new(9);

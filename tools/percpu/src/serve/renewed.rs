@@ -129,3 +129,61 @@ pub fn read(path: &Path) -> Result<(Vec<u8>, u32), Failure> {
     file.take(BYTES).read_to_end(&mut bytes).map_err(said)?;
     Ok((bytes, metadata.mode()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A file, and what is made of it: its text, by a function that knows how often it was called.
+    fn renewed(
+        what: &str,
+        load: impl Fn(&Path, usize) -> Result<String, Failure> + Send + Sync + 'static,
+    ) -> (PathBuf, Renewed<String>) {
+        let name = format!("percpu-renewed-{what}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, "first").unwrap();
+        let (of, calls) = (path.clone(), AtomicUsize::new(0));
+        let load = move || load(&of, calls.fetch_add(1, Ordering::Relaxed));
+        let renewed = Renewed::new(vec![path.clone()], Box::new(load)).unwrap();
+        (path, renewed)
+    }
+
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_while_it_is_read_is_read_again() {
+        let (path, renewed) = renewed("replaced", |path, call| {
+            let read = text(path);
+            if call == 0 {
+                fs::write(path, "the second").unwrap();
+            }
+            Ok(read)
+        });
+        assert_eq!(*renewed.get(), "first");
+        renewed.renew();
+        assert_eq!(*renewed.get(), "the second");
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_read_as_soon_as_it_can() {
+        let (path, renewed) = renewed("failed", |path, call| {
+            let failed = Failure::new(Exit::System, "no descriptor is left");
+            if call == 1 {
+                Err(failed)
+            } else {
+                Ok(text(path))
+            }
+        });
+        fs::write(&path, "the second").unwrap();
+        renewed.renew();
+        assert_eq!(*renewed.get(), "first");
+        renewed.renew();
+        assert_eq!(*renewed.get(), "the second");
+        fs::remove_file(path).unwrap();
+    }
+}

@@ -57,3 +57,24 @@ impl Lines {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_minute_has_its_lines() {
+        let seldom = Seldom::default();
+        (0..100).for_each(|_| seldom.say("the same"));
+        seldom.lines(|lines| assert_eq!(lines.minute.unwrap().1, 1));
+        (0..100).for_each(|_| seldom.tell("something new"));
+        seldom.lines(|lines| assert_eq!(lines.minute.unwrap().1, 101));
+        let before = Instant::now().checked_sub(MINUTE).unwrap();
+        seldom.lines(|lines| {
+            lines.minute = Some((before, 101));
+            lines.said.values_mut().for_each(|when| *when = before);
+        });
+        seldom.say("the same");
+        seldom.lines(|lines| assert_eq!((lines.minute.unwrap().1, lines.said.len()), (1, 1)));
+    }
+}

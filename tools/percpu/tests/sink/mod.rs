@@ -29,6 +29,8 @@ pub enum Answer {
     Endless,
     /// It says nothing.
     Nothing,
+    /// As `Bytes`, but not before there is such a file.
+    After(PathBuf, Vec<u8>),
     /// It closes the connection.
     Close,
 }
@@ -136,6 +138,10 @@ fn serve(mut stream: Box<dyn Stream>, state: &Mutex<State>) {
         Answer::Bytes(bytes) => {
             let _ = stream.write_all(&bytes);
             let _ = stream.flush();
+        }
+        Answer::After(file, bytes) => {
+            until("a file", || file.exists());
+            let _ = stream.write_all(&bytes);
         }
         Answer::Close => {}
         // In another thread, so that others are served.

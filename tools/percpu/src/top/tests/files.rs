@@ -9,6 +9,7 @@ use super::super::app::App;
 use super::world::Place;
 use crate::failure::Exit;
 use crate::model::files::Files;
+use crate::verbs::select::Select;
 
 /// Look until something is said.
 fn said(files: &mut Files, app: &mut App) -> String {
@@ -67,6 +68,8 @@ fn what_happens_to_a_file_is_said_and_it_goes_on() {
         }
     };
     assert!(sentence.contains("the new one is shown"));
+    app.look(&mut files);
+    assert_eq!(app.said, None, "said once");
     assert_eq!(app.boards.len(), 1);
 }
 
@@ -77,4 +80,29 @@ fn a_name_without_a_file_is_refused() {
         let failure = Files::new(&[name.to_string()]).err().unwrap();
         assert_eq!(failure.exit, Exit::NotFound, "{failure}");
     }
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_read_once() {
+    let place = Place::new();
+    let _segment = Segment::create(place.path()).unwrap();
+    let name = place.path().to_string();
+    let mut app = App::new(Duration::from_secs(1));
+    app.look(&mut Files::new(&[name.clone(), name]).unwrap());
+    assert_eq!((app.boards.len(), app.boards[0].number), (1, 1));
+}
+
+/// A name without a path, of a file that comes later.
+#[test]
+fn what_is_missing_is_looked_for_again() {
+    let name = format!("top_missing_{}", std::process::id());
+    let mut files = Files::patient(&[name.clone()], Select::default());
+    let mut app = App::new(Duration::from_secs(1));
+    assert!(said(&mut files, &mut app).contains("there is no segment"));
+    let segment = Segment::create(&name).unwrap();
+    segment.counter(&Metric::new("hits")).unwrap().add(5);
+    let sentence = said(&mut files, &mut app);
+    std::fs::remove_file(format!("/dev/shm/percpu.{name}")).unwrap();
+    assert!(sentence.contains("can be read again"), "{sentence}");
+    assert_eq!(app.rows[0].numbers.value, 5.0);
 }

@@ -162,6 +162,12 @@ fn a_lost_file_keeps_its_values_for_a_minute() {
         .app
         .settle(start + Duration::from_secs(61), &|_| false);
     assert_eq!(world.app.boards.len(), 0);
+    // Other reasons do not make it a minute more.
+    let at = |seconds| start + Duration::from_secs(seconds);
+    world.app.lose("web", "there is no such file", at(0));
+    world.app.lose("web", "it is damaged", at(59));
+    world.app.settle(at(61), &|_| false);
+    assert_eq!(world.app.boards.len(), 0);
 }
 
 fn shop(world: &World) -> (Counter, Counter, Counter) {
