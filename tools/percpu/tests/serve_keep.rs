@@ -229,6 +229,30 @@ fn tls_and_certificates_that_are_renewed() {
 }
 
 #[test]
+fn tls_alone_keeps_nobody_out() {
+    let (named, _segment) = counting("keep_tls_open");
+    let folder = Folder::new("tls-open");
+    let Some((cert, key)) = folder.certificate("one") else {
+        return;
+    };
+    let token = folder.write("token", "secret", 0o600);
+    // The second line of the log.
+    let second = |more: &[&str]| {
+        let mut command = percpu(&["serve", &named.0, "--tls-cert", &cert, "--tls-key", &key]);
+        command.args(["--listen", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
+        command.args(more);
+        Server::run(command).says("")
+    };
+    let warning = second(&[]);
+    assert!(
+        warning.ends_with("--token-file keeps others out"),
+        "{warning}"
+    );
+    let next = second(&["--token-file", &token]);
+    assert!(next.contains("https://127.0.0.1:"), "{next}");
+}
+
+#[test]
 fn files_without_certificates() {
     let folder = Folder::new("no-tls");
     let (Some(one), Some(two)) = (folder.certificate("one"), folder.certificate("two")) else {

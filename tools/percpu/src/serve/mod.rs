@@ -121,10 +121,10 @@ fn tell(server: &Server, listener: &TcpListener) -> Result<(), Failure> {
         "http"
     };
     say(&format!("{scheme}://{address}/metrics"));
-    if listen::is_open(address) && server.tls.is_none() && server.guard.token.is_none() {
+    if listen::is_open(address) && server.guard.token.is_none() {
         say(&format!(
             "whoever reaches {address} can read the names, labels and values of all metrics: \
-             --token-file and --tls-cert keep others out"
+             --token-file keeps others out"
         ));
     }
     Ok(())
