@@ -107,7 +107,9 @@ fn what_cannot_be_read_is_listed_with_why() {
     assert!(entry(&all, &broken.0)["series"].is_null());
     let text = prints(&["ls"]);
     let line = text.lines().find(|l| l.starts_with(&broken.0)).unwrap();
-    assert!(line.ends_with(why), "{line}");
+    let path = format!("segment \"{}\": ", broken.path().display());
+    let reason = why.strip_prefix(&path).unwrap();
+    assert!(line.ends_with(&format!("  {reason}")), "{line}");
     // Who names it gets the exit code as well.
     let good = Named::new("beside");
     drop(good.make());

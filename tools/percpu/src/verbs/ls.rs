@@ -89,6 +89,12 @@ fn size(file: &fs::Metadata) -> u64 {
     file.blocks() * 512
 }
 
+/// Why a file cannot be read, without its path: the row begins with its name, and its end may be cut.
+fn reason<'a>(found: &Found, why: &'a Failure) -> &'a str {
+    let path = format!("segment \"{}\": ", found.path.display());
+    why.sentence.strip_prefix(&path).unwrap_or(&why.sentence)
+}
+
 fn text(terminal: &Terminal, listed: &[Listed]) -> String {
     if listed.is_empty() {
         return "There are no segments in /dev/shm or /run/percpu.\n".to_string();
@@ -108,7 +114,7 @@ fn text(terminal: &Terminal, listed: &[Listed]) -> String {
                 terminal.text(&p.program).into_owned(),
             ],
             Err(why) => {
-                let why = terminal.text(&why.sentence).into_owned();
+                let why = terminal.text(reason(&l.found, why)).into_owned();
                 vec![name, none(), none(), none(), none(), size, why]
             }
         })
