@@ -180,6 +180,15 @@ build_tool()
 		echo 'The tool is build/percpu: see docs/tool.md.'
 }
 
+# has_man_pages PERCPU FOLDER: whether each verb of the tool has its man page there.
+has_man_pages()
+{
+	local verb
+	for verb in $("$1" --help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'); do
+		[ "$verb" = help ] || [ -s "$2/percpu-$verb.1" ] || { echo "no percpu-$verb.1"; return 1; }
+	done
+}
+
 # The tool as Meson installs it.
 tool_installed()
 {
@@ -192,6 +201,7 @@ tool_installed()
 			--tags percpu-tool >/dev/null &&
 		"$dir/root/usr/bin/percpu" --version | grep '^percpu 0\.1\.0$' &&
 		grep -F 'yes' "$dir/root/usr/share/man/man1/percpu-gc.1" >/dev/null &&
+		has_man_pages "$dir/root/usr/bin/percpu" "$dir/root/usr/share/man/man1" &&
 		bash -n "$dir/root/usr/share/bash-completion/completions/percpu.bash"
 }
 

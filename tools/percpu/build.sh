@@ -11,7 +11,7 @@ cd "$(dirname "$0")"
 # What cargo says of the files that it has read, for a target that the caller knows.
 sed "s|^[^:]*:|$3/percpu:|" "$tool.d" >"$depfile"
 "$tool" man >"$out/percpu.1"
-for verb in ls show watch top serve doctor gc reset diff completions man; do
+for verb in ls show watch top serve push textfile doctor gc reset diff completions man; do
 	"$tool" man "$verb" >"$out/percpu-$verb.1"
 done
 "$tool" completions bash >"$out/percpu.bash"
