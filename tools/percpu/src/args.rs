@@ -39,7 +39,7 @@ pub enum Verb {
     Watch(Watch),
     /// Show values and rates on the full screen
     Top(Top),
-    /// Serve metrics to Prometheus and others by HTTP
+    /// Serve metrics by HTTP: to Prometheus and others, and as a page for people
     Serve(Serve),
     /// Push metrics to an OpenTelemetry collector
     Push(Push),
@@ -214,7 +214,8 @@ pub struct Exposed {
 const SERVE: &str = "Examples:
   percpu serve                            all segments of this machine
   percpu serve shop --match 'http_*'      some metrics of one
-  curl -s http://127.0.0.1:9180/metrics   what Prometheus gets";
+  curl -s http://127.0.0.1:9180/metrics   what Prometheus gets
+  xdg-open http://127.0.0.1:9180/         the page: all series live";
 
 #[derive(clap::Args)]
 #[command(after_help = SERVE)]
