@@ -165,7 +165,7 @@ export class Detail {
     const span = duration(columns.at(-1)[0]);
     const most = Math.max(...columns.flatMap(([, counts]) => counts));
     canvas.setAttribute("aria-label", `Observations over ${span} by value, from ${end(ends[0])} to ${end(ends.at(-1))}; the table above has the quantiles`);
-    const note = make("p", { class: "quiet", text: `Darker or brighter: more; at most ${exact(most)} in a cell. Point at a cell to read it.` });
+    const note = make("p", { class: "quiet", text: `Kept while a page shows these details. The stronger the color, the more observations: at most ${exact(most)} in a cell. Point at a cell to read it.` });
     canvas.addEventListener("pointermove", (e) => {
       const box = canvas.getBoundingClientRect();
       const column = Math.floor(((box.right - e.clientX) / box.width) * Math.max(columns.length, 30));
