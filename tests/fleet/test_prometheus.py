@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: MIT
 """test_prometheus.py PERCPU PREFORK - Prometheus scrapes `percpu serve`, while clients load the
 server of the example and its workers are killed. What it stores is what the clients were answered,
-and what `percpu show` prints: by native histograms, and without them. Speaks TAP.
+and what `percpu show` prints: by native histograms, and without them. What docs/tool/prometheus.md
+has to copy is checked by promtool, and finds something. Speaks TAP.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -25,6 +27,7 @@ import prometheus
 import tap
 
 PERCPU, PREFORK = map(os.path.abspath, sys.argv[1:3])
+PAGE = pathlib.Path(HERE, "../../docs/tool/prometheus.md")
 SECONDS, WAIT = 6, 60
 
 
@@ -114,6 +117,34 @@ def check_text(target):
     return text.decode()
 
 
+def check_documented(native, classic):
+    """Ask the queries and the alerts of the documentation, each with its kind of histograms."""
+    page = PAGE.read_text("utf-8")
+    rows = re.findall(r"^\| .* \| `(.*)` \| (?:`(.*)`|the same) \|$", page, re.MULTILINE)
+    assert len(rows) > 3, rows
+    for one, other in rows:
+        assert native.query(one), one
+        assert classic.query(other or one), other or one
+    alerts = re.findall("expr: (.*)", page)
+    found = {alert for alert in alerts if native.query(alert)}
+    assert len(alerts) == 3, alerts
+    assert found == {alerts[-1]}, found  # workers have died, and all else is well
+
+
+def documented_files_are_valid(directory):
+    if not prometheus.is_there():
+        return "prometheus is not there"
+    blocks = re.findall("```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) == 3, blocks
+    for number, block in enumerate(blocks):
+        kind = ["rules"] if block.startswith("groups:") else ["config", "--syntax-only"]
+        file = pathlib.Path(directory, f"{number}.yml")
+        file.write_text(block, "utf-8")
+        out = subprocess.run(["promtool", "check", *kind, file], check=False, capture_output=True)
+        assert out.returncode == 0, out
+    return None
+
+
 def prometheus_has_the_totals(directory):
     if not prometheus.is_there():
         return "prometheus is not there"
@@ -129,6 +160,7 @@ def prometheus_has_the_totals(directory):
         flag = "--enable-feature=native-histograms"
         native = enter(prometheus.Server(f"{directory}/native", [target], flag))
         classic = enter(prometheus.Server(f"{directory}/classic", [target]))
+        native.scraped_after(0)
         clients, killed = under_load(server)
         end = time.time()
         series = show(segment)
@@ -138,6 +170,7 @@ def prometheus_has_the_totals(directory):
             one.check_log()
         check_native(native, series)
         check_classic(classic, series)
+        check_documented(native, classic)
         text = check_text(target)
         requests = value(series, "prefork_requests_total", code="2xx")
         assert f'code="2xx"}} {requests:.0f}\n' in text, text
@@ -145,4 +178,4 @@ def prometheus_has_the_totals(directory):
 
 
 if __name__ == "__main__":
-    tap.run([prometheus_has_the_totals])
+    tap.run([prometheus_has_the_totals, documented_files_are_valid])
