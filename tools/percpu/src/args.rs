@@ -226,7 +226,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub listen: Vec<SocketAddr>,
     /// A name by which clients call this machine; may be given several times. Addresses, localhost
-    /// and the machine's own name need not be given; with a token or TLS, no name
+    /// and the machine's own name need not be given. With a token or TLS, any name is served
     #[arg(long = "host", value_name = "NAME")]
     pub hosts: Vec<String>,
     /// Serve only clients that show the token in this file, as bearer or as password
@@ -272,7 +272,7 @@ pub struct Push {
     /// A header of each request; may be given several times
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = label)]
     pub headers: Vec<(String, String)>,
-    /// An attribute of each resource; may be given several times
+    /// An attribute of each resource, such as service.name=shop; may be given several times
     #[arg(long = "resource", value_name = "NAME=VALUE", value_parser = label)]
     pub resource: Vec<(String, String)>,
     /// Certificates (PEM) by which that of the collector is checked, instead of those of Mozilla
@@ -297,7 +297,7 @@ pub struct Textfile {
     pub folder: PathBuf,
     #[command(flatten)]
     pub exposed: Exposed,
-    /// Write it again each so many seconds; without it: once
+    /// Seconds between two writes; without it: write once, and end
     #[arg(short = 'n', value_name = "SECONDS", value_parser = seconds)]
     pub interval: Option<Duration>,
 }
