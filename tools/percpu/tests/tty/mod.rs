@@ -137,6 +137,18 @@ impl Tty {
         self.output.0.lock().unwrap().bytes.clone()
     }
 
+    /// What its threads wait for, and what it shows.
+    fn state(&self) -> String {
+        let pid = self.child.process_id().unwrap();
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let mut text = String::new();
+        for task in tasks.flatten() {
+            let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            text += &format!("{} {}", read("wchan"), read("syscall"));
+        }
+        text + &self.output.0.lock().unwrap().parser.screen().contents()
+    }
+
     /// Wait until the program has ended and all that it wrote was read. Returns its exit code.
     pub fn end(&mut self) -> u32 {
         let end = Instant::now() + PATIENCE;
@@ -144,7 +156,7 @@ impl Tty {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status.exit_code();
             }
-            assert!(Instant::now() < end, "it does not end");
+            assert!(Instant::now() < end, "it does not end: {}", self.state());
             std::thread::sleep(Duration::from_millis(5));
         };
         let (output, changed) = &*self.output;
