@@ -68,6 +68,9 @@ pub trait Format {
     /// Whether it prints exemplars.
     const EXEMPLARS: bool;
 
+    /// A metric is one of those that are printed afterwards, in the same order.
+    fn announce(&mut self, _metric: &Metric<'_>) {}
+
     /// A metric begins, of which the next rows are.
     fn metric(&mut self, metric: &Metric<'_>);
 

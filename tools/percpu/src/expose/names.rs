@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Names of metrics and labels as formats can carry them: those that differ stay apart.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::{OVERFLOWS, UP};
+use super::{Metric, OVERFLOWS, UP};
+use crate::model::Kind;
 
 /// What becomes of a name that has other characters than letters, digits and underscores, as
 /// prometheus/common does it. Other names stay as they are.
@@ -90,10 +91,23 @@ pub fn quote(to: &mut Vec<u8>, text: &str) {
     to.extend_from_slice(&text.as_bytes()[from..]);
 }
 
-/// The names of an answer. No two metrics have the same.
+/// What the samples of a metric have behind its name, in one of the formats.
+fn suffixes(metric: &Metric<'_>) -> &'static [&'static str] {
+    match metric.kind {
+        Kind::Histogram if metric.is_summary => &["", "_sum", "_count", "_created"],
+        Kind::Histogram => &["", "_bucket", "_sum", "_count", "_created"],
+        _ => &[""],
+    }
+}
+
+/// The names of an answer. No two metrics have the same. All formats give the same ones.
 pub struct Names {
-    pub escaping: Escaping,
+    escaping: Escaping,
     taken: HashSet<String>,
+    /// Of metrics that were announced, and not yet printed.
+    announced: VecDeque<String>,
+    /// What is taken of metrics that have another name than their samples.
+    bases: HashSet<String>,
 }
 
 impl Names {
@@ -102,11 +116,37 @@ impl Names {
         Self {
             escaping,
             taken: own.map(str::to_string).into(),
+            announced: VecDeque::new(),
+            bases: HashSet::new(),
         }
     }
 
-    /// Take a name for a metric whose samples have these suffixes, if no other has it.
-    pub fn take(&mut self, name: &str, suffixes: &[&str]) -> bool {
+    /// Name a metric that is printed later.
+    pub fn announce(&mut self, metric: &Metric<'_>) {
+        let name = self.escaping.escaped(metric.name, true);
+        let name = self.claim(name, suffixes(metric));
+        self.announced.push_back(name);
+    }
+
+    /// The name of a metric that is printed now.
+    pub fn of(&mut self, metric: &Metric<'_>) -> String {
+        let announced = (!metric.is_own).then(|| self.announced.pop_front());
+        let escaped = || self.escaping.escaped(metric.name, true);
+        announced.flatten().unwrap_or_else(escaped)
+    }
+
+    /// Take a name for a metric whose samples have these suffixes behind it, if no metric that was
+    /// announced has one of these names.
+    pub fn take_base(&mut self, base: &str, suffixes: &[&str]) -> bool {
+        let texts = || suffixes.iter().map(|suffix| format!("{base}{suffix}"));
+        let is_free = !texts().any(|text| self.taken.contains(&text) || self.bases.contains(&text));
+        if is_free {
+            self.bases.extend(texts());
+        }
+        is_free
+    }
+
+    fn take(&mut self, name: &str, suffixes: &[&str]) -> bool {
         let texts = || suffixes.iter().map(|suffix| format!("{name}{suffix}"));
         let is_free = !texts().any(|text| self.taken.contains(&text));
         if is_free {
@@ -116,7 +156,7 @@ impl Names {
     }
 
     /// Take the first name that is free: that one, or with underscores behind it.
-    pub fn claim(&mut self, mut name: String, suffixes: &[&str]) -> String {
+    fn claim(&mut self, mut name: String, suffixes: &[&str]) -> String {
         while !self.take(&name, suffixes) {
             name.push('_');
         }

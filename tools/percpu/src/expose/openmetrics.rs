@@ -43,32 +43,26 @@ impl OpenMetrics {
 
     /// The metric's name without what the samples add to it, and its type.
     fn name(&mut self, metric: &Metric<'_>) -> (String, Type) {
-        const COUNTER: &[&str] = &["", "_total", "_created"];
-        const HISTOGRAM: &[&str] = &["", "_bucket", "_sum", "_count", "_created"];
-        const SUMMARY: &[&str] = &["", "_sum", "_count", "_created"];
-        let name = self.names.escaping.escaped(metric.name, true);
+        let name = self.names.of(metric);
         let ending = match metric.kind {
-            Kind::Counter => Some(("_total", Type::Counter, COUNTER)),
-            Kind::Info => Some(("_info", Type::Info, &["", "_info"][..])),
+            Kind::Counter => Some(("_total", Type::Counter, &["", "_created"][..])),
+            Kind::Info => Some(("_info", Type::Info, &[""][..])),
             _ => None,
         };
         if let Some((ending, kind, suffixes)) = ending {
             let base = name.strip_suffix(ending).filter(|base| !base.is_empty());
-            let free = |base: &&str| metric.is_own || self.names.take(base, suffixes);
+            let free = |base: &&str| metric.is_own || self.names.take_base(base, suffixes);
             if let Some(base) = base.filter(free) {
                 return (base.to_string(), kind);
             }
         }
-        let (kind, suffixes) = match metric.kind {
-            Kind::Counter => (Type::Unknown, &[""][..]),
-            Kind::Histogram if metric.is_summary => (Type::Summary, SUMMARY),
-            Kind::Histogram => (Type::Histogram, HISTOGRAM),
-            _ => (Type::Gauge, &[""][..]),
+        let kind = match metric.kind {
+            Kind::Counter => Type::Unknown,
+            Kind::Histogram if metric.is_summary => Type::Summary,
+            Kind::Histogram => Type::Histogram,
+            _ => Type::Gauge,
         };
-        if metric.is_own {
-            return (name, kind);
-        }
-        (self.names.claim(name, suffixes), kind)
+        (name, kind)
     }
 
     fn sample(
@@ -152,6 +146,10 @@ impl OpenMetrics {
 
 impl Format for OpenMetrics {
     const EXEMPLARS: bool = true;
+
+    fn announce(&mut self, metric: &Metric<'_>) {
+        self.names.announce(metric);
+    }
 
     fn metric(&mut self, metric: &Metric<'_>) {
         let (name, kind) = self.name(metric);

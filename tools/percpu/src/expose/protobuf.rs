@@ -11,7 +11,7 @@ use super::messages::{
     MetricType, Summary, Timestamp,
 };
 use super::names::{Escaping, LabelNames, Names};
-use super::text::{added, suffixes};
+use super::text::added;
 use super::{exemplar, Format, Row};
 use crate::model::native::Native;
 use crate::model::{Distribution, Kind, Value};
@@ -187,12 +187,13 @@ fn start(row: &Row<'_>) -> Option<Timestamp> {
 impl Format for Protobuf {
     const EXEMPLARS: bool = true;
 
+    fn announce(&mut self, metric: &super::Metric<'_>) {
+        self.names.announce(metric);
+    }
+
     fn metric(&mut self, metric: &super::Metric<'_>) {
         self.end_metric();
-        let mut name = self.names.escaping.escaped(metric.name, true);
-        if !metric.is_own {
-            name = self.names.claim(name, suffixes(metric));
-        }
+        let name = self.names.of(metric);
         self.labels.begin(added(metric.kind));
         self.kind = match metric.kind {
             Kind::Counter => MetricType::Counter,

@@ -126,6 +126,18 @@ fn check_text(text: &[u8]) {
     assert_eq!(text.lines().find(odd), None, "{text}");
 }
 
+/// The names of all samples.
+fn samples(text: &[u8]) -> Vec<&str> {
+    let text = std::str::from_utf8(text).unwrap();
+    let lines = text.lines().filter(|l| !l.starts_with('#'));
+    lines
+        .map(|l| match l.strip_prefix("{\"") {
+            Some(quoted) => quoted.split_once("\",").unwrap().0,
+            None => l.split_once('{').unwrap().0,
+        })
+        .collect()
+}
+
 #[test]
 fn hostile_files_have_an_answer() {
     let mut random = Random(1);
@@ -152,11 +164,71 @@ fn hostile_files_have_an_answer() {
             .collect();
         for name in ["allow-utf-8", "underscores", "dots", "values"] {
             let escaping = Escaping::of(name).unwrap();
-            check_text(&print(&walks, Text::new(escaping)));
+            let text = print(&walks, Text::new(escaping));
+            check_text(&text);
+            let same = print(&walks, OpenMetrics::new(escaping, false));
+            assert_eq!(samples(&text), samples(&same));
             let open = print(&walks, OpenMetrics::new(escaping, true));
             check_text(&open[..open.len() - "# EOF\n".len()]);
             printed += open.len() + print(&walks, Protobuf::new(escaping)).len();
         }
     }
     assert!(printed > 1_000_000, "{printed}");
+}
+
+fn empty(name: &str, kind: Kind, value: Value) -> Series {
+    let mut series = Random(1).series();
+    let about = Arc::get_mut(&mut series.about).unwrap();
+    about.name = name.to_string();
+    about.kind = kind;
+    about.labels = Vec::new();
+    series.value = Ok(value);
+    series
+}
+
+/// A metric of OpenMetrics has a name of its own, and its samples have those of the other formats.
+#[test]
+fn names_of_samples_are_the_same_in_all_formats() {
+    let all = [
+        empty("\tb_total", Kind::Counter, Value::Count(1)),
+        empty(" b", Kind::Gauge, Value::Level(2)),
+        empty("c_total", Kind::Counter, Value::Count(3)),
+        empty("d_created", Kind::Gauge, Value::Level(4)),
+        empty("d_total", Kind::Counter, Value::Count(5)),
+        empty("e_info", Kind::Info, Value::Info),
+        empty("e_total", Kind::Counter, Value::Count(6)),
+    ];
+    let labels = [("segment".to_string(), "x".to_string())];
+    let walks = [Walk {
+        table: &Table::Series(all.iter().collect()),
+        labels: &labels,
+    }];
+    let text = print(&walks, Text::new(Escaping::Underscores));
+    let open = print(&walks, OpenMetrics::new(Escaping::Underscores, false));
+    let names = [
+        "_b_total",
+        "_b",
+        "c_total",
+        "d_created",
+        "d_total",
+        "e_info",
+        "e_total",
+    ];
+    assert_eq!(
+        (samples(&text), samples(&open)),
+        (names.into(), names.into())
+    );
+    check_text(&open[..open.len() - "# EOF\n".len()]);
+    let open = String::from_utf8(open).unwrap();
+    let types = open.lines().filter_map(|l| l.strip_prefix("# TYPE "));
+    let expected = [
+        "_b_total unknown",
+        "_b gauge",
+        "c counter",
+        "d_created gauge",
+        "d_total unknown",
+        "e info",
+        "e_total unknown",
+    ];
+    assert_eq!(types.collect::<Vec<_>>(), expected);
 }

@@ -16,15 +16,6 @@ pub struct Text {
     is_summary: bool,
 }
 
-/// What the samples of a metric have behind its name.
-pub fn suffixes(metric: &Metric<'_>) -> &'static [&'static str] {
-    match metric.kind {
-        Kind::Histogram if metric.is_summary => &["", "_sum", "_count"],
-        Kind::Histogram => &["", "_bucket", "_sum", "_count"],
-        _ => &[""],
-    }
-}
-
 /// The label that formats add to those of a metric.
 pub fn added(kind: Kind) -> Option<&'static str> {
     match kind {
@@ -70,11 +61,12 @@ impl Text {
 impl Format for Text {
     const EXEMPLARS: bool = false;
 
+    fn announce(&mut self, metric: &Metric<'_>) {
+        self.names.announce(metric);
+    }
+
     fn metric(&mut self, metric: &Metric<'_>) {
-        let mut name = self.names.escaping.escaped(metric.name, true);
-        if !metric.is_own {
-            name = self.names.claim(name, suffixes(metric));
-        }
+        let name = self.names.of(metric);
         self.lines.begin(name, added(metric.kind));
         self.is_summary = metric.is_summary;
         let kind = match metric.kind {

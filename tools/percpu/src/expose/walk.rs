@@ -55,8 +55,31 @@ pub fn walk<F: Format>(
     format: &mut F,
     sink: &mut dyn FnMut(&mut Vec<u8>),
 ) {
-    let mut next = Next::new(files);
+    // A format that names metrics knows all of them before it prints the first one.
+    each_name(files, asked, &mut |_, metrics| {
+        for rows in metrics {
+            rows.about(&mut |metric| format.announce(metric));
+        }
+    });
     let mut families = Vec::new();
+    each_name(files, asked, &mut |parts, metrics| {
+        for rows in metrics {
+            print_metric(rows, format, sink);
+        }
+        collect_families(parts, asked, &mut families);
+    });
+    print_families(&families, format);
+    format.end();
+    sink(format.buffer());
+}
+
+/// Call a function for each name: with its parts of the files, and its metrics, one of each kind.
+fn each_name<'a>(
+    files: &'a [Walk<'a>],
+    asked: Asked<'_>,
+    then: &mut dyn FnMut(&[Part<'a>], &[Rows<'_>]),
+) {
+    let mut next = Next::new(files);
     while let Some((name, begins)) = next.pop() {
         let mut kinds = Vec::new();
         let mut parts = Vec::with_capacity(begins.len());
@@ -75,20 +98,15 @@ pub fn walk<F: Format>(
         }
         // The first one has the name. It is the same whichever file comes first.
         kinds.sort_by_key(|kind| *kind as u8);
-        for kind in kinds {
-            let all = Rows {
-                parts: &parts,
-                name: &name,
-                kind,
-                asked,
-            };
-            print_metric(&all, format, sink);
-        }
-        collect_families(&name, &parts, asked, &mut families);
+        let rows = |kind| Rows {
+            parts: &parts,
+            name: &name,
+            kind,
+            asked,
+        };
+        let metrics: Vec<_> = kinds.into_iter().map(rows).collect();
+        then(&parts, &metrics);
     }
-    print_families(&families, format);
-    format.end();
-    sink(format.buffer());
 }
 
 /// The names that are left. Each has the files whose next series is so called, and the number of
@@ -151,6 +169,22 @@ impl<'a> Rows<'a> {
                 .map(move |e| (part.file, e))
         })
     }
+
+    /// Call a function with the metric that they are of, if one of them has a value.
+    fn about(&self, then: &mut dyn FnMut(&Metric<'_>)) {
+        let Some((_, first)) = self.all().find(|(_, e)| e.is_there()) else {
+            return;
+        };
+        let has_buckets = || self.all().any(|(_, e)| e.has_buckets());
+        then(&Metric {
+            name: self.name,
+            help: first.help(),
+            unit: first.unit(),
+            kind: self.kind,
+            is_summary: self.kind == Kind::Histogram && !has_buckets(),
+            is_own: false,
+        });
+    }
 }
 
 fn full(entry: &Entry) -> String {
@@ -164,18 +198,7 @@ fn full(entry: &Entry) -> String {
 }
 
 fn print_metric<F: Format>(rows: &Rows<'_>, format: &mut F, sink: &mut dyn FnMut(&mut Vec<u8>)) {
-    let Some((_, first)) = rows.all().find(|(_, e)| e.is_there()) else {
-        return;
-    };
-    let has_buckets = || rows.all().any(|(_, e)| e.has_buckets());
-    format.metric(&Metric {
-        name: rows.name,
-        help: first.help(),
-        unit: first.unit(),
-        kind: rows.kind,
-        is_summary: rows.kind == Kind::Histogram && !has_buckets(),
-        is_own: false,
-    });
+    rows.about(&mut |metric| format.metric(metric));
     for (file, entry) in rows.all() {
         print_entry(file, &entry, format);
         if format.buffer().len() > 1 << 16 {
@@ -227,20 +250,15 @@ struct Overflows<'a> {
 }
 
 /// Add the families of a name: each file may have one.
-fn collect_families<'a>(
-    name: &str,
-    parts: &[Part<'a>],
-    asked: Asked<'_>,
-    to: &mut Vec<Overflows<'a>>,
-) {
+fn collect_families<'a>(parts: &[Part<'a>], asked: Asked<'_>, to: &mut Vec<Overflows<'a>>) {
     for part in parts {
         let family = part
             .entries()
-            .find(|e| asked(name, &|| full(e)))
-            .and_then(|e| Some((e.family()?, e.since())));
-        to.extend(family.map(|(family, since)| Overflows {
+            .find(|e| asked(e.name(), &|| full(e)))
+            .and_then(|e| Some((e.name().to_string(), e.family()?, e.since())));
+        to.extend(family.map(|(name, family, since)| Overflows {
             file: part.file,
-            name: name.to_string(),
+            name,
             family,
             since,
         }));
