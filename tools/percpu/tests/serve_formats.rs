@@ -326,7 +326,8 @@ fn native_histograms_have_the_same_buckets() {
 /// Series of one name that do not fit together, in two segments.
 #[test]
 fn segments_that_do_not_agree() {
-    let names = [Named::new("clash_a"), Named::new("clash_b")];
+    // The counter is in the last file.
+    let names = [Named::new("clash_b"), Named::new("clash_a")];
     let [a, b] = [names[0].make(), names[1].make()];
     a.counter(&Metric::new("x_total").help("One.").unit("bytes"))
         .unwrap()
