@@ -197,7 +197,7 @@ fn points_that_are_refused_are_said_once() {
         [
             "refuses 3 points: too old",
             "takes all points, but warns: slow down",
-            "refuses 1 points",
+            "refuses 1 point",
             "takes all points, but warns: number 0"
         ]
     );
@@ -205,10 +205,7 @@ fn points_that_are_refused_are_said_once() {
     assert_eq!(ends.len(), 64);
     let sink = Sink::new([partial(1, "too old"), partial(0, "as you like")]);
     let sentence = refused(&sink.url(), counted.name(), &[]);
-    assert!(
-        sentence.ends_with("refuses 1 points: too old"),
-        "{sentence}"
-    );
+    assert!(sentence.ends_with("refuses 1 point: too old"), "{sentence}");
     let out = run(&["push", "--otlp", &sink.url(), "--once", counted.name()]);
     assert_eq!(out.status.code(), Some(0));
 }
@@ -269,6 +266,12 @@ fn lies_are_one_sentence() {
         assert!(sentence.len() < 300, "{sentence}");
         assert_eq!(sink.received().len(), 1);
     }
+    let sink = Sink::new([answer("301 Moved", "", "")]);
+    let sentence = refused(&sink.url(), counted.name(), &[]);
+    assert!(
+        sentence.ends_with("answers 301 Moved Permanently"),
+        "{sentence}"
+    );
     // A query may be secret.
     let sentence = refused(
         "http://no.such.host.invalid/x?key=hidden",
@@ -322,6 +325,14 @@ fn a_wrong_command_line_is_said_before_anything_is_sent() {
         (
             vec!["--otlp", url, "--ca", "/no/such"],
             "cannot be read: No such file",
+        ),
+        (
+            vec!["--otlp", url, "--ca", "/dev/null"],
+            "--ca /dev/null is no file of at most 1 MiB",
+        ),
+        (
+            vec!["--otlp", "http://127.0.0.1:65617"],
+            "has no port from 1 to 65535",
         ),
         (
             vec!["--otlp", url, "--ca", bad.text()],

@@ -30,11 +30,16 @@ impl Endpoint {
             _ => return Err(wrong("has no http, https, grpc or grpcs")),
         };
         let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
-        if uri.host().unwrap_or_default().is_empty() {
+        let host = uri.host().unwrap_or_default();
+        if host.is_empty() {
             return Err(wrong("has no host"));
         }
         if authority.contains('@') {
             return Err(wrong("has a user's name, which --header would give"));
+        }
+        // Without a port that can be, the request would go to the one of the scheme.
+        if uri.port_u16().is_none() && authority != host {
+            return Err(wrong("has no port from 1 to 65535 behind the colon"));
         }
         let path = uri.path_and_query().map(|p| p.as_str());
         let path = match path.unwrap_or_default() {
@@ -82,6 +87,9 @@ mod tests {
             "http:///x",
             "grpc://a/b",
             "http://a b",
+            "http://a:65536",
+            "https://[::1]:99999/x",
+            "grpc://a:",
         ] {
             assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
         }

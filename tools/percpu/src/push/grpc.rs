@@ -16,7 +16,7 @@ use tonic::{Code, Request};
 use ureq::http::HeaderMap;
 
 use super::answer::{short, Again, Taken, Trouble};
-use super::http::{is_compressed, MOST};
+use super::http::{is_compressed, pem, MOST};
 use crate::failure::{Exit, Failure};
 
 /// A collector that speaks gRPC.
@@ -65,10 +65,7 @@ impl Grpc {
             let tls = ClientTlsConfig::new();
             let tls = match ca {
                 None => tls.with_webpki_roots(),
-                Some(path) => {
-                    let pem = std::fs::read(path).map_err(|e| wrong(&e))?;
-                    tls.ca_certificate(Certificate::from_pem(pem))
-                }
+                Some(path) => tls.ca_certificate(Certificate::from_pem(pem(path)?)),
             };
             endpoint = endpoint.tls_config(tls).map_err(|e| wrong(&e))?;
         }

@@ -113,12 +113,18 @@ pub fn headers(given: &[(String, String)]) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
+/// What is in a file of certificates.
+pub fn pem(path: &Path) -> Result<Vec<u8>, Failure> {
+    let file = crate::serve::read(path);
+    let (bytes, _) = file.map_err(|f| Failure::new(Exit::Usage, format!("--ca {}", f.sentence)))?;
+    Ok(bytes)
+}
+
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
     let shown = path.display();
     let bad = |why: String| Failure::new(Exit::Usage, format!("--ca {shown} {why}"));
-    let pem = std::fs::read(path).map_err(|e| bad(format!("cannot be read: {e}")))?;
     let mut all = Vec::new();
-    for item in ureq::tls::parse_pem(&pem) {
+    for item in ureq::tls::parse_pem(&pem(path)?) {
         match item {
             Ok(PemItem::Certificate(c)) => all.push(c),
             Ok(_) => {}
@@ -174,7 +180,7 @@ fn judge(mut answer: Response<Body>, time: Duration) -> Result<Taken, Trouble> {
     // What is wrong is known without it.
     let said = words(&body.unwrap_or_default(), &kind);
     let (sentence, again) = match status.as_u16() {
-        300..=399 => (
+        300..=399 if !place.is_empty() => (
             format!("answers {status}, to {place}: give that URL, if it is the right one"),
             Again::Due,
         ),

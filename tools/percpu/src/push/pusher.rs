@@ -110,7 +110,8 @@ impl Pusher {
         let news = refused || !message.is_empty();
         if news && self.warned.len() < WARNINGS && self.warned.insert(message.clone()) {
             let refusal = match *rejected {
-                1.. => format!(" refuses {rejected} points"),
+                1 => " refuses 1 point".to_string(),
+                2.. => format!(" refuses {rejected} points"),
                 _ => " takes all points, but warns".to_string(),
             };
             let reason = match message.as_str() {

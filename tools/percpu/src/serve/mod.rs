@@ -39,6 +39,7 @@ use connections::Server;
 use guard::Guard;
 use hub::Hub;
 use limits::STOP_TIME;
+pub use renewed::read;
 use seldom::Seldom;
 use tls::Tls;
 use token::Token;
