@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{every_kind, fails, failure, filter, percpu, prints, run, Named};
 use percpu::Metric;
+use rustix::fs::{flock, FlockOperation};
 
 /// A folder that no other test has. It is removed in the end.
 struct Folder(PathBuf);
@@ -268,4 +269,29 @@ fn the_lock_is_that_of_the_folder_that_is_written() {
     let (exit, sentence) = fails(&["textfile", two.text(), &name.0]);
     assert_eq!(exit, 6, "{sentence}");
     prints(&["textfile", one.text(), &name.0]);
+}
+
+/// The path leads to another folder, in which somebody else writes.
+#[test]
+fn a_folder_that_is_replaced_is_locked_anew() {
+    let name = Named::new("textfile_replaced");
+    let segment = name.make();
+    segment.counter(&Metric::new("a_total")).unwrap().add(1);
+    let (folder, log) = (Folder::new("replaced"), Folder::new("replaced_log"));
+    let (other, away) = (Folder::new("replaced_other"), Folder::new("replaced_away"));
+    let log = log.0.join("log");
+    let lock = fs::File::open(&other.0).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let _writer = Writer::start(&[folder.text(), &name.0], &log);
+    until("the first file", || folder.file().exists());
+    fs::rename(&folder.0, &away.0).unwrap();
+    fs::rename(&other.0, &folder.0).unwrap();
+    until("a sentence", || {
+        let said = fs::read_to_string(&log).unwrap();
+        said.contains("another process writes")
+    });
+    assert_eq!(folder.names(), [""; 0]);
+    drop(lock);
+    until("a file in the other folder", || folder.file().exists());
+    assert_eq!(folder.read(), fs::read_to_string(away.file()).unwrap());
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! `percpu textfile`: a file for the textfile collector of node_exporter.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{flock, FlockOperation};
+use rustix::fs::{flock, openat, renameat, unlinkat, AtFlags, FlockOperation, Mode, OFlags, CWD};
+use rustix::io::Errno;
 
 use crate::args::Textfile;
 use crate::expose::names::Escaping;
@@ -26,24 +27,25 @@ pub fn run(args: &Textfile) -> Result<Exit, Failure> {
     let mut collector = Collector::new(&args.exposed)?;
     let folder = Folder(&args.folder);
     // Held as long as this process runs: the kernel frees the lock of a killed one.
-    let mut lock = Some(folder.lock()?);
+    let first = folder.lock()?;
     let Some(interval) = args.interval else {
-        folder.write(&mut collector)?;
+        folder.write(&first, &mut collector)?;
         return Ok(Exit::Done);
     };
+    let mut lock = Some(first);
     let mut told = Told::default();
     let (begin, mut next) = (Instant::now(), Duration::ZERO);
     loop {
-        let held = match lock.take() {
-            Some(lock) if folder.is_locked_by(&lock) => Ok(lock),
-            _ => folder.lock(),
+        // The path may lead to another folder than before, in which another process writes.
+        let held = match lock.take().filter(|held| folder.is(held)) {
+            Some(held) => Ok(held),
+            None => folder.lock(),
         };
-        match held.and_then(|held| folder.write(&mut collector).map(|()| held)) {
+        match held.and_then(|held| folder.write(&held, &mut collector).map(|()| held)) {
             Ok(held) => {
                 lock = Some(held);
                 told.well(&format!("{} can be written again", folder.path().display()));
             }
-            // The folder may be another one next time, so that it is locked anew.
             Err(f) => told.trouble(&f.sentence, &f.sentence),
         }
         // By the clock, whatever writing takes; what comes late moves all that follow.
@@ -71,13 +73,15 @@ impl Folder<'_> {
     /// Let no other process write the file meanwhile.
     fn lock(&self) -> Result<File, Failure> {
         let folder = self.0.display();
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::DIRECTORY.bits() as i32)
-            .open(self.0)
-            .map_err(|e| Failure::new(Exit::System, format!("{folder} cannot be opened: {e}")))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = openat(CWD, self.0, flags, Mode::empty())
+            .map(File::from)
+            .map_err(|e| {
+                let e = io::Error::from(e);
+                Failure::new(Exit::System, format!("{folder} cannot be opened: {e}"))
+            })?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Failure::new(
+            Err(Errno::WOULDBLOCK) => Err(Failure::new(
                 Exit::InUse,
                 format!(
                     "another process writes {}: end it, or give this one another folder",
@@ -89,37 +93,38 @@ impl Folder<'_> {
         }
     }
 
-    /// Whether it is the lock of this folder: another one may have the name now.
-    fn is_locked_by(&self, lock: &File) -> bool {
-        let is = |m: Metadata| (m.dev(), m.ino());
-        let now = fs::metadata(self.0).map(is);
-        now.is_ok_and(|now| lock.metadata().map(is).is_ok_and(|locked| locked == now))
+    /// Whether the path leads to the folder that is held.
+    fn is(&self, held: &File) -> bool {
+        let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        let there = fs::metadata(self.0).and_then(|there| Ok(same(there, held.metadata()?)));
+        there.unwrap_or(false)
     }
 
-    /// Write the file anew: others see the old one, or all of the new one.
-    fn write(&self, collector: &mut Collector) -> Result<(), Failure> {
-        let unfinished = self.0.join(UNFINISHED);
-        let written = create(&unfinished).and_then(|mut file| {
+    /// Write the file anew, in the folder that is held: others see the old one, or all of the new
+    /// one.
+    fn write(&self, held: &File, collector: &mut Collector) -> Result<(), Failure> {
+        let written = create(held).and_then(|mut file| {
             print(collector, &mut file)?;
-            fs::rename(&unfinished, self.path())
+            Ok(renameat(held, UNFINISHED, held, NAME)?)
         });
         written.map_err(|e| {
             // What is left of it is replaced next time.
-            let _ = fs::remove_file(&unfinished);
+            let _ = unlinkat(held, UNFINISHED, AtFlags::empty());
             self.failure(&e)
         })
     }
 }
 
 /// Make a file that is new: one that is there was left by a process that was killed.
-fn create(path: &Path) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
+fn create(folder: &File) -> io::Result<File> {
+    match unlinkat(folder, UNFINISHED, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(e) => return Err(e.into()),
     }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     // node_exporter runs as another user.
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o644).open(path)
+    let mode = Mode::from_raw_mode(0o644);
+    Ok(openat(folder, UNFINISHED, flags, mode)?.into())
 }
 
 /// Print all metrics, and say what is new of the files they are read from.
