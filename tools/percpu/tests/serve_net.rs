@@ -237,6 +237,32 @@ fn a_scrape_with_sixteen_descriptors() {
     assert!(has(&server.scrape(), &named, 3));
 }
 
+/// Files that are kept open and connections have all descriptors, so that no folder can be listed.
+#[test]
+fn segments_are_found_when_descriptors_are_short() {
+    let counted: Vec<_> = (0..30)
+        .map(|n| counting(&format!("net_short{n}"), 3))
+        .collect();
+    let names: Vec<_> = counted.iter().map(|(named, _)| named.0.as_str()).collect();
+    let server = with_descriptors(32, &names);
+    let up = |answer: &str| {
+        let answer = answer.lines();
+        let up = answer.filter(|l| l.starts_with("percpu_segment_up{") && l.ends_with(" 1"));
+        up.count()
+    };
+    assert!(up(&server.scrape()) >= 10);
+    let held: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
+    for _ in 0..2 {
+        let answer = server.scrape();
+        assert!(up(&answer) >= 10, "{answer}");
+        assert_eq!(answer.matches("percpu_segment_up{").count(), 30, "{answer}");
+    }
+    drop(held);
+    let said = server.said();
+    let wrong = said.iter().find(|l| l.contains("there is no segment"));
+    assert_eq!(wrong, None);
+}
+
 #[test]
 fn signals_end_it() {
     let (named, _segment) = counting("net_signals", 3);

@@ -33,6 +33,9 @@ pub struct Collector {
     said: HashMap<String, String>,
 }
 
+/// What is said not to be there if segments cannot be listed.
+const ALL: &str = "*";
+
 /// A file that is open. Others may replace it meanwhile.
 enum File {
     Segment(percpu::Reader),
@@ -151,19 +154,39 @@ impl Collector {
     }
 
     /// The files that are asked for now.
-    fn find(&self, failures: &mut HashMap<String, String>) -> Vec<Found> {
+    fn find(&mut self, failures: &mut HashMap<String, String>) -> Vec<Found> {
+        let by_name = self.segments.iter().any(|name| !name.contains('/'));
+        let listed = if by_name || self.segments.is_empty() {
+            self.list().map_err(|f| f.sentence)
+        } else {
+            Ok(Vec::new())
+        };
         if self.segments.is_empty() {
-            return find::all();
+            return listed.unwrap_or_else(|why| {
+                failures.insert(ALL.to_string(), why);
+                Vec::new()
+            });
         }
         let mut found = Vec::new();
         for name in &self.segments {
-            match find::exactly(name) {
+            let all = listed.as_deref().map_err(String::clone);
+            let one = all.and_then(|all| find::among(name, all).map_err(|f| f.sentence));
+            match one {
                 Ok(one) if found.contains(&one) => {}
                 Ok(one) => found.push(one),
-                Err(f) => drop(failures.insert(name.clone(), f.sentence)),
+                Err(why) => drop(failures.insert(name.clone(), why)),
             }
         }
         found
+    }
+
+    /// All segments of the machine.
+    fn list(&mut self) -> Result<Vec<Found>, Failure> {
+        find::all().or_else(|_| {
+            // Files that were kept open may have all descriptors.
+            self.open.clear();
+            find::all()
+        })
     }
 
     fn labels_of(&self, name: &str) -> Labels {

@@ -135,7 +135,7 @@ impl Files {
 
     /// Watch what appeared.
     fn search(&mut self) {
-        for found in find::all() {
+        for found in find::all().unwrap_or_default() {
             if !self.files.iter().any(|f| f.found == found) {
                 self.files.push(File::new(found));
             }

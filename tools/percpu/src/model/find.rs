@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Which files there are, and which one a name means.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::haproxy::Haproxy;
@@ -20,11 +21,12 @@ pub struct Found {
 }
 
 /// All segments of this machine by their names, and HAProxy's files in /dev/shm by their paths. A
-/// name that is in both places is the first one's.
-pub fn all() -> Vec<Found> {
+/// name that is in both places is the first one's. Fails if they cannot be listed, as without a
+/// free descriptor: nobody is to take that for a machine without segments.
+pub fn all() -> Result<Vec<Found>, Failure> {
     let mut found: Vec<Found> = Vec::new();
     for (folder, prefix) in PLACES {
-        for (file, path) in files(folder) {
+        for (file, path) in files(folder)? {
             let name = match file.strip_prefix(prefix) {
                 Some(name) => name.to_string(),
                 None if matches!(Haproxy::open(&path), Some(Ok(_))) => path.display().to_string(),
@@ -36,33 +38,53 @@ pub fn all() -> Vec<Found> {
         }
     }
     found.sort();
-    found
+    Ok(found)
 }
 
-/// The regular files of a folder. A name that is not UTF-8 is nobody's.
-fn files(folder: &str) -> Vec<(String, PathBuf)> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
+/// The regular files of a folder, if there is one that this user may list. A name that is not UTF-8
+/// is nobody's.
+fn files(folder: &str) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return Ok(Vec::new());
+        }
+        Err(e) => {
+            let sentence = format!("{folder} cannot be listed: {e}");
+            return Err(Failure::new(Exit::System, sentence));
+        }
     };
-    entries
+    let files = entries
         .flatten()
         .filter(|e| e.file_type().is_ok_and(|t| t.is_file()))
-        .filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())))
-        .collect()
+        .filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())));
+    Ok(files.collect())
 }
 
 /// What a path or a whole name on the command line means.
 pub fn exactly(text: &str) -> Result<Found, Failure> {
-    whole(text, &known(text)).ok_or_else(|| none(text))
+    among(text, &known(text)?)
+}
+
+/// The same, if that are all segments.
+pub fn among(text: &str, all: &[Found]) -> Result<Found, Failure> {
+    if text.contains('/') {
+        return Ok(path(text));
+    }
+    whole(text, all).ok_or_else(|| none(text))
+}
+
+fn path(text: &str) -> Found {
+    Found {
+        name: text.to_string(),
+        path: PathBuf::from(text),
+    }
 }
 
 /// All segments that a text may name: a path names itself.
-fn known(text: &str) -> Vec<Found> {
+fn known(text: &str) -> Result<Vec<Found>, Failure> {
     if text.contains('/') {
-        return vec![Found {
-            name: text.to_string(),
-            path: PathBuf::from(text),
-        }];
+        return Ok(vec![path(text)]);
     }
     all()
 }
@@ -80,7 +102,7 @@ fn none(text: &str) -> Failure {
 
 /// What a name on the command line means: a path, a name, or the beginning of just one.
 pub fn one(text: &str) -> Result<Found, Failure> {
-    let all = known(text);
+    let all = known(text)?;
     if let Some(found) = whole(text, &all) {
         return Ok(found);
     }

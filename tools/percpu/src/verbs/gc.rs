@@ -65,7 +65,7 @@ fn say(found: &Found, what: &str) -> Result<(), Failure> {
 fn candidates(a: &Gc) -> Result<Vec<Found>, Failure> {
     if a.segments.is_empty() {
         // Files of HAProxy are found by their paths.
-        let mut all = find::all();
+        let mut all = find::all()?;
         all.retain(|found| found.path != Path::new(&found.name));
         return Ok(all);
     }

@@ -28,7 +28,7 @@ struct Listed {
 }
 
 pub fn run(args: &Ls) -> Result<Exit, Failure> {
-    let listed = list(args);
+    let listed = list(args)?;
     if args.json {
         print(&json(&Output::new(&listed), true)?)?;
     } else {
@@ -40,13 +40,13 @@ pub fn run(args: &Ls) -> Result<Exit, Failure> {
     Ok(named.map_or(Exit::Done, |failure| failure.exit))
 }
 
-fn list(args: &Ls) -> Vec<Listed> {
+fn list(args: &Ls) -> Result<Vec<Listed>, Failure> {
     let named = args
         .segments
         .iter()
         .map(|text| find::one(text).map_err(|f| (text, f)));
     let all: Vec<_> = if args.segments.is_empty() {
-        find::all().into_iter().map(Ok).collect()
+        find::all()?.into_iter().map(Ok).collect()
     } else {
         named.collect()
     };
@@ -57,7 +57,7 @@ fn list(args: &Ls) -> Vec<Listed> {
     for (l, writers) in with_file.zip(writers) {
         l.writers = writers.with_counting(counting(&l.found));
     }
-    listed
+    Ok(listed)
 }
 
 fn look(found: Result<Found, (&String, Failure)>) -> Listed {
