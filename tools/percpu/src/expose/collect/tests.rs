@@ -79,7 +79,7 @@ fn a_file_that_is_replaced_is_read_at_once_and_the_old_one_closed() {
     let folder = Folder::new("replaced");
     let path = folder.file("a");
     make(&path, 1);
-    let mut collector = collector(&[path.clone()]);
+    let mut collector = collector(std::slice::from_ref(&path));
     let values = |(values, up, news): (Vec<String>, Vec<String>, Vec<String>)| {
         (values.join(" "), up.join(" "), news.len())
     };

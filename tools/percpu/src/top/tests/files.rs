@@ -96,7 +96,7 @@ fn a_file_that_is_named_twice_is_read_once() {
 #[test]
 fn what_is_missing_is_looked_for_again() {
     let name = format!("top_missing_{}", std::process::id());
-    let mut files = Files::patient(&[name.clone()], Select::default());
+    let mut files = Files::patient(std::slice::from_ref(&name), Select::default());
     let mut app = App::new(Duration::from_secs(1));
     assert!(said(&mut files, &mut app).contains("there is no segment"));
     let segment = Segment::create(&name).unwrap();
