@@ -273,7 +273,7 @@ mod tests {
         found
     }
 
-    /// Counters are read one after the other, while others count.
+    /// What others wrote may say another count.
     #[test]
     fn a_native_histogram_has_the_count_of_its_buckets() {
         let json = r#"{"count":9,"sum":1.0,"layout":{"octaves":{"low":-2,"high":2,"buckets":8}},
