@@ -65,8 +65,9 @@ impl Base {
                 }
             }
         }
-        // A sum that may fall is none, says the protocol.
-        let falls = bounds.first().is_some_and(|b| *b < 0.0);
+        // A sum that may fall is none, says the protocol. Values below 0 may be below a bound above 0.
+        let falls = bounds.first().is_some_and(|b| *b < 0.0)
+            || d.buckets().first().is_some_and(|b| b.sum < 0.0);
         otlp::HistogramDataPoint {
             attributes: self.attributes,
             start_time_unix_nano: self.start,
@@ -177,4 +178,33 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     let digits = digits.filter(|d| d.len() % 2 == 0 && d.iter().any(|n| *n > 0))?;
     let bytes = digits.chunks_exact(2);
     Some(bytes.map(|d| (d[0] << 4 | d[1]) as u8).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_that_may_fall_is_none() {
+        for (bound, least, sum) in [
+            (-1.0, 2.0, None),
+            (0.0, 0.0, Some(7.0)),
+            (1.0, 0.5, Some(7.0)),
+            (1.0, -3.0, None),
+        ] {
+            let json = format!(
+                r#"{{"count":3,"sum":7.0,"layout":{{"own":[{bound:?},9.0]}},
+                    "buckets":[{{"lower":"-Inf","upper":{bound:?},"count":1,"sum":{least:?}}},
+                               {{"lower":{bound:?},"upper":9.0,"count":2,"sum":7.0}}]}}"#
+            );
+            let base = Base {
+                attributes: Vec::new(),
+                start: 1,
+                time: 2,
+                exemplars: Vec::new(),
+            };
+            let point = base.explicit(&serde_json::from_str(&json).unwrap());
+            assert_eq!((point.sum, point.bucket_counts), (sum, vec![1, 2, 0]));
+        }
+    }
 }
