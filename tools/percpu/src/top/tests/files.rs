@@ -96,13 +96,13 @@ fn a_file_that_is_named_twice_is_read_once() {
 #[test]
 fn what_is_missing_is_looked_for_again() {
     let name = format!("top_missing_{}", std::process::id());
+    let _file = Place(format!("/dev/shm/percpu.{name}").into());
     let mut files = Files::patient(std::slice::from_ref(&name), Select::default());
     let mut app = App::new(Duration::from_secs(1));
     assert!(said(&mut files, &mut app).contains("there is no segment"));
     let segment = Segment::create(&name).unwrap();
     segment.counter(&Metric::new("hits")).unwrap().add(5);
     let sentence = said(&mut files, &mut app);
-    std::fs::remove_file(format!("/dev/shm/percpu.{name}")).unwrap();
     assert!(sentence.contains("can be read again"), "{sentence}");
     assert_eq!(app.rows[0].numbers.value, 5.0);
 }
