@@ -162,6 +162,15 @@ int percpu_directory_refresh(struct percpu_segment *s)
 	return e;
 }
 
+/* Return whether a record is in one of those states: most that are not wanted need no copy. */
+static bool has_state(const struct percpu_segment *s, uint64_t at, unsigned states)
+{
+	const unsigned state =
+		__atomic_load_n(&percpu_directory_at(s, at)->state, __ATOMIC_RELAXED);
+
+	return state < 32 && (states >> state & 1);
+}
+
 /* Copy a record as it is at one moment. Returns whether it is in one of those states. */
 static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned states,
 			 struct percpu_record_copy *ret)
@@ -169,7 +178,7 @@ static bool load_at_once(const struct percpu_segment *s, uint64_t at, unsigned s
 	uint64_t changes;
 	size_t size;
 
-	for (int try = 0; try < COPY_TRIES; try++) {
+	for (int try = 0; try < COPY_TRIES && has_state(s, at, states); try++) {
 		changes = __atomic_load_n(&s->control->changes, __ATOMIC_ACQUIRE);
 		size = percpu_directory_load(s, at, ret);
 		PERCPU_STEP("directory: record copied");

@@ -303,6 +303,8 @@ static int take_picture(struct percpu_reader *r)
 		e = percpu_reader_use(r);
 	if (e == -ENOENT) /* the file was a segment when it was opened */
 		e = -EBADMSG;
+	if (e == 0)
+		percpu_reader_drop_records(r);
 	r->taken = percpu_segment_now(r->s);
 	return e;
 }

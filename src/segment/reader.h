@@ -19,17 +19,18 @@
 struct percpu_picture_series {
 	struct percpu_cells cells;
 	int error; /* 0, or why the series has no value */
+	unsigned kind;
 	void *object;
 	struct percpu_exemplars *exemplars; /* or NULL */
 	struct percpu_segment_time declared;
-	unsigned kind;
 	uint64_t at;		   /* place of the record among all records */
 	uint64_t key;		   /* of the object */
 	struct percpu_stats *live; /* the statistics in the mapped file, or NULL */
 	uint64_t *values;	   /* snapshot of the statistics, for consistent pictures */
 	uint32_t labels, fields;
 	const char *name, *help, *unit;
-	const char **label; /* names of labels, their values, names of fields */
+	const char **label;			    /* names of labels, and of that of the fields */
+	const char **value;			    /* values of labels, names of fields */
 	const struct percpu_picture_family *family; /* or NULL */
 };
 
@@ -50,6 +51,8 @@ struct percpu_picture_family {
 	uint32_t removed;
 	uint64_t invalid, overflows;
 };
+
+#define PERCPU_ALIKE 64
 
 /** Numbers that show whether the directory has changed. */
 struct percpu_directory_state {
@@ -93,6 +96,7 @@ struct percpu_reader {
 	bool listed;  /* entry has the series of all records that are copied */
 	bool fresh;   /* and no values of them were read yet */
 	bool changed; /* others have changed records since the first of them was copied */
+	bool dropped; /* the records that are copied are in the list only, and no more in the image */
 
 	/* the picture */
 	struct percpu_picture_series *entry; /* the series, by name */
@@ -116,6 +120,7 @@ struct percpu_reader {
 	uint64_t at;			       /* place of the next record */
 	char *next_text;		       /* free space in text */
 	const char **next_word;		       /* free space in words */
+	size_t alike[PERCPU_ALIKE];	       /* by names: index of a series, plus 1; 0: none */
 
 	unsigned char lives[PERCPU_OWNERS_MAX];	 /* owners.h: which owners live, once asked */
 	struct percpu_segment_time began, taken; /* start of the generation; time of the picture */
@@ -239,6 +244,9 @@ void percpu_reader_drop_changed(struct percpu_reader *r);
 
 /** Drop the list, and detach its objects. */
 void percpu_reader_unlist(struct percpu_reader *r);
+
+/** Give the memory of the records back, of which the list has all that later pictures need. */
+void percpu_reader_drop_records(struct percpu_reader *r);
 
 /** Append n bytes to *at as a string. Returns it, or NULL if a byte is 0. */
 const char *percpu_reader_string(char **at, const unsigned char *bytes, size_t n);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -224,7 +225,7 @@ static bool can_use_records(const struct percpu_reader *r, const struct percpu_d
 	const struct percpu_directory_state *is = &r->state;
 
 	if (was->generation != is->generation || was->completed != is->completed ||
-	    was->end > is->end)
+	    was->end > is->end || (r->dropped && r->copied != is->end))
 		return false;
 	return !r->listed || r->fresh || (r->pending == 0 && is_quiet(was, is));
 }
@@ -247,6 +248,7 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 	if (end > r->s->region->n * (uint64_t)PERCPU_LANE_SIZE)
 		return percpu_reason_set(&r->why, -EBADMSG,
 					 "the file is damaged: it has no room for its directory");
+	r->dropped = r->dropped && r->copied != 0;
 	if (r->copied == 0)
 		memset(r->has_records, 0, sizeof(r->has_records));
 	if (r->copied != end || end == 0)
@@ -262,6 +264,31 @@ int percpu_reader_copy_directory(struct percpu_reader *r)
 	if (!r->listed)	  /* the records will be listed */
 		percpu_reader_expect(r, percpu_reader_cost_of_records(r->copied));
 	return e;
+}
+
+/* Give back the whole pages between two addresses. If memory is locked, they stay. */
+static void drop_pages(char *from, const char *to)
+{
+	const size_t page = percpu_page_size();
+	char *first = from + (-(uintptr_t)from & (page - 1));
+	const char *last = to - ((uintptr_t)to & (page - 1));
+
+	if (first < last)
+		(void)madvise(first, (size_t)(last - first), MADV_DONTNEED);
+}
+
+void percpu_reader_drop_records(struct percpu_reader *r)
+{
+	char *lane;
+
+	if (!r->listed || r->dropped)
+		return;
+	for (uint32_t i = 0; i < r->s->region->n; i++)
+		if (r->has_records[i]) {
+			lane = percpu_chunk_lane(image_chunk(r, i), 2, 0);
+			drop_pages(lane, lane + PERCPU_LANE_SIZE);
+		}
+	r->dropped = true;
 }
 
 int percpu_reader_recheck(struct percpu_reader *r)

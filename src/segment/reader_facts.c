@@ -68,15 +68,6 @@ static int facts_of_lock(struct percpu_reader *r, struct percpu_reader_facts *f)
 
 /* Records. */
 
-/* Return whether the picture's reader has the records as they are now. */
-static bool has_same_records(const struct percpu_reader *r, const struct percpu_reader *now)
-{
-	const struct percpu_directory_state *a = &r->state, *b = &now->state;
-
-	return r->valid && r->copied == b->end && a->end == b->end && a->changes == b->changes &&
-	       b->changes % 2 == 0 && a->generation == b->generation;
-}
-
 static int facts_of_records(const struct percpu_reader *r, struct percpu_reader_facts *f)
 {
 	struct percpu_record_copy *c = malloc(sizeof(*c));
@@ -121,30 +112,28 @@ static int facts_of_owners(const struct percpu_reader *r, struct percpu_reader_f
 	return o != NULL ? 0 : e;
 }
 
-/* Copy once what the facts are of; the records only if the picture's reader does not have them. */
-static int copy_for_facts(const struct percpu_reader *r, struct percpu_reader *now)
+/* Copy once what the facts are of. */
+static int copy_for_facts(struct percpu_reader *now)
 {
 	int e = percpu_reader_copy_headers(now);
 
 	if (e == 0)
 		e = percpu_reader_copy_owners(now);
 	if (e == 0)
-		e = percpu_reader_copy_control(now);
-	if (e == 0 && !has_same_records(r, now))
 		e = percpu_reader_copy_directory(now);
 	return e;
 }
 
 /* A process may have added a chunk, or a block of records or owners, after the headers were copied.
  * Then the file seems damaged. So copy once more, and again if there are more records than before. */
-static int copy_all_for_facts(const struct percpu_reader *r, struct percpu_reader *now)
+static int copy_all_for_facts(struct percpu_reader *now)
 {
 	uint64_t end;
 	int e = -EBADMSG;
 
 	for (int try = 0; try < FACTS_TRIES && e == -EBADMSG; try++) {
 		end = now->state.end;
-		e = copy_for_facts(r, now);
+		e = copy_for_facts(now);
 		PERCPU_STEP("facts: copied");
 		if (try != 0 && end == now->state.end)
 			break;
@@ -152,10 +141,9 @@ static int copy_all_for_facts(const struct percpu_reader *r, struct percpu_reade
 	return e;
 }
 
-static int gather_facts(const struct percpu_reader *r, struct percpu_reader *now,
-			struct percpu_reader_facts *f)
+static int gather_facts(struct percpu_reader *now, struct percpu_reader_facts *f)
 {
-	int e = copy_all_for_facts(r, now);
+	int e = copy_all_for_facts(now);
 
 	if (e != 0)
 		return e;
@@ -169,7 +157,7 @@ static int gather_facts(const struct percpu_reader *r, struct percpu_reader *now
 	if (e == 0)
 		e = facts_of_lock(now, f);
 	if (e == 0)
-		e = facts_of_records(now->copied == now->state.end ? now : r, f);
+		e = facts_of_records(now, f);
 	return e != 0 ? e : facts_of_owners(now, f);
 }
 
@@ -190,7 +178,7 @@ int percpu_reader_facts(struct percpu_reader *r, struct percpu_reader_facts *ret
 	if (e == 0)
 		e = percpu_reader_make(r->fd, &now, &r->why);
 	if (e == 0) {
-		e = gather_facts(r, now, &f);
+		e = gather_facts(now, &f);
 		r->why = now->why;
 	}
 	percpu_reader_close(now);

@@ -38,6 +38,13 @@ static bool put_strings(char **at, struct percpu_texts row, const char **ret, si
 	return row.at == row.end;
 }
 
+static struct percpu_texts values_of(const struct percpu_record_copy *c)
+{
+	const unsigned char *at = percpu_record_values(c);
+
+	return (struct percpu_texts){ at, at + c->head.label_values };
+}
+
 static size_t words_needed(const struct percpu_segment_record *h)
 {
 	return 2U * h->labels + (h->fields != 0 ? h->fields + 1U : 0);
@@ -54,13 +61,9 @@ static bool take_texts(const struct percpu_record_copy *c, char **at, const char
 	ret->name = percpu_reader_string(at, bytes, h->name);
 	ret->unit = percpu_reader_string(at, bytes + h->name, h->unit);
 	ret->label = words;
-	ret->labels = h->labels;
-	ret->fields = h->fields;
+	ret->value = words + names;
 	if (!put_strings(at, percpu_record_label_names(c), words, names) ||
-	    !put_strings(at,
-			 (struct percpu_texts){ percpu_record_values(c),
-						percpu_record_values(c) + h->label_values },
-			 words + names, h->labels + h->fields))
+	    !put_strings(at, values_of(c), ret->value, h->labels + h->fields))
 		return false;
 	ret->help = percpu_reader_string(at, percpu_record_values(c) + h->label_values, h->help);
 	return ret->name != NULL && ret->unit != NULL && ret->help != NULL;
@@ -68,26 +71,100 @@ static bool take_texts(const struct percpu_record_copy *c, char **at, const char
 
 static bool is_valid(const struct percpu_picture_series *s)
 {
-	const char *const *values = s->label + s->labels + (s->fields != 0 ? 1 : 0);
 	const struct percpu_metric m = {
 		.size = sizeof(m),
 		.name = s->name,
 		.help = s->help,
 		.unit = s->unit,
 		.label_names = s->labels != 0 ? s->label : NULL,
-		.label_values = s->labels != 0 ? values : NULL,
+		.label_values = s->labels != 0 ? s->value : NULL,
 		.labels = s->labels,
 	};
 	const struct percpu_metric_fields f = {
 		.size = sizeof(f),
 		.label = s->fields != 0 ? s->label[s->labels] : NULL,
-		.names = values + s->labels,
+		.names = s->value + s->labels,
 		.n = s->fields,
 	};
 	struct percpu_reason why;
 
 	return percpu_metric_check(&m, percpu_kind_of(s->kind)->has_fields ? &f : NULL, s->kind,
 				   &why) == 0;
+}
+
+/* Series of one name have most texts in common. */
+
+static size_t *place_of_name(struct percpu_reader *r, const struct percpu_record_copy *c)
+{
+	uint32_t hash = 0;
+
+	for (size_t i = 0; i < c->head.name; i++)
+		hash = hash * 31 + c->bytes[i];
+	return &r->alike[hash % PERCPU_ALIKE];
+}
+
+/* Return whether two records, without fields, differ in no texts but the values of labels. */
+static bool is_alike(const struct percpu_segment_record *a, const struct percpu_segment_record *b)
+{
+	const size_t before = (size_t)b->name + b->unit + b->label_names;
+	const char *const x = (const char *)(a + 1), *const y = (const char *)(b + 1);
+
+	return a->kind == b->kind && a->fields == 0 && b->fields == 0 && a->labels == b->labels &&
+	       a->name == b->name && a->unit == b->unit && a->label_names == b->label_names &&
+	       a->help == b->help && memcmp(x, y, before) == 0 &&
+	       memcmp(x + before + a->label_values, y + before + b->label_values, b->help) == 0;
+}
+
+/* If a series of that name is listed whose other texts are the same, share them. They are valid. Returns
+ * whether that is done. */
+static bool share_texts(struct percpu_reader *r, const struct percpu_record_copy *c,
+			struct percpu_picture_series *ret)
+{
+	const size_t place = *place_of_name(r, c);
+	const struct percpu_picture_series *like = place != 0 ? &r->entry[place - 1] : NULL;
+
+	if (like == NULL || !is_alike(percpu_directory_at(r->s, like->at), &c->head))
+		return false;
+	ret->name = like->name;
+	ret->unit = like->unit;
+	ret->help = like->help;
+	ret->label = like->label;
+	ret->value = r->next_word;
+	return true;
+}
+
+static bool take_values(struct percpu_reader *r, const struct percpu_record_copy *c,
+			struct percpu_picture_series *s)
+{
+	struct percpu_reason why;
+
+	if (!put_strings(&r->next_text, values_of(c), s->value, s->labels))
+		return false;
+	for (size_t i = 0; i < s->labels; i++)
+		if (percpu_metric_check_text(s->name, s->value[i], PERCPU_METRIC_VALUE, "", "",
+					     &why) != 0)
+			return false;
+	return true;
+}
+
+/* Give the series its texts. Returns false if they are not valid. */
+static bool take_all_texts(struct percpu_reader *r, const struct percpu_record_copy *c,
+			   struct percpu_picture_series *s)
+{
+	s->labels = c->head.labels;
+	s->fields = c->head.fields;
+	if (share_texts(r, c, s))
+		return take_values(r, c, s);
+	return take_texts(c, &r->next_text, r->next_word, s) && is_valid(s);
+}
+
+/* Let series behind this one, which is listed, share its texts. */
+static void offer_texts(struct percpu_reader *r, const struct percpu_record_copy *c)
+{
+	const struct percpu_picture_series *s = &r->entry[r->n];
+
+	*place_of_name(r, c) = r->n + 1;
+	r->next_word = s->value + s->labels + s->fields;
 }
 
 /* Objects. */
@@ -147,14 +224,13 @@ static int attach_exemplars(struct percpu_reader *r, uint64_t key, struct percpu
 
 /* The list of series. */
 
-/* Order series by name, and series of one name as they were declared: texts are in the order of
- * records. */
+/* Order series by name, and series of one name as they were declared. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct percpu_picture_series *x = a, *y = b;
-	int c = strcmp(x->name, y->name);
+	const int c = x->name != y->name ? strcmp(x->name, y->name) : 0;
 
-	return c != 0 ? c : (x->name > y->name) - (x->name < y->name);
+	return c != 0 ? c : (x->at > y->at) - (x->at < y->at);
 }
 
 /* Allocate the lists, with room for all records. Returns 0 or -ENOMEM. */
@@ -174,6 +250,7 @@ static int make_lists(struct percpu_reader *r, struct percpu_record_copy *c)
 	r->run = calloc(n + 1, sizeof(*r->run));
 	r->words = calloc(words + 1, sizeof(*r->words));
 	r->text = malloc((size_t)r->copied + 1); /* a record has more bytes than its texts */
+	memset(r->alike, 0, sizeof(r->alike));
 	r->chunks = r->s->region->n;
 	r->begins = calloc(r->chunks, sizeof(*r->begins));
 	r->next_text = r->text;
@@ -205,8 +282,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 		s->declared = c->head.declared;
 		s->at = at - c->head.size;
 		e = -ENOENT;
-		if (take_texts(c, &r->next_text, r->next_word, s) && is_valid(s) &&
-		    c->head.key != 0)
+		if (take_all_texts(r, c, s) && c->head.key != 0)
 			e = attach_once(r, c->head.key, s);
 		if (e == -ENOMEM)
 			return e;
@@ -214,7 +290,7 @@ static int list_records(struct percpu_reader *r, struct percpu_record_copy *c)
 			r->pending++;
 			continue;
 		}
-		r->next_word += words_needed(&c->head);
+		offer_texts(r, c);
 		r->n++;
 		e = attach_exemplars(r, c->head.exemplars, s);
 		if (e != 0)
@@ -244,11 +320,12 @@ int percpu_reader_list(struct percpu_reader *r)
 	if (e == 0)
 		e = list_records(r, c);
 	if (e == 0) {
+		percpu_reader_collect_parts(
+			r); /* in the order of records, which is mostly theirs */
 		qsort(r->entry, r->n, sizeof(*r->entry), compare_entries);
 		e = percpu_reader_list_families(r, c, r->next_text);
 	}
 	if (e == 0) {
-		percpu_reader_collect_parts(r);
 		percpu_reader_collect_sets(r);
 		r->listed = r->fresh = true;
 	} else if (e == -ENOMEM) {

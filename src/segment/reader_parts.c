@@ -28,17 +28,23 @@ void percpu_reader_collect_parts(struct percpu_reader *r)
 {
 	struct percpu_part *p = r->part;
 	size_t n = 0, kept = 0;
+	bool sorted = true; /* as cells are that were declared one after the other */
 
 	for (size_t i = 0; i < r->n; i++)
-		if (r->entry[i].cells.part.bytes != 0)
+		if (r->entry[i].cells.part.bytes != 0) {
 			p[n++] = r->entry[i].cells.part;
-	qsort(p, n, sizeof(*p), percpu_reader_compare_parts);
+			sorted &= n == 1 || percpu_reader_compare_parts(&p[n - 2], &p[n - 1]) <= 0;
+		}
+	if (!sorted)
+		qsort(p, n, sizeof(*p), percpu_reader_compare_parts);
 	for (size_t i = 0; i < n; i++)
 		if (kept != 0 && continues(&p[kept - 1], &p[i]))
 			p[kept - 1].bytes += p[i].bytes;
 		else
 			p[kept++] = p[i];
 	r->parts = kept;
+	p = realloc(p, (kept + 1) * sizeof(*p)); /* most series have no part of their own left */
+	r->part = p != NULL ? p : r->part;
 }
 
 static int compare_places(const void *a, const void *b)

@@ -72,19 +72,17 @@ static uint32_t flags_of(const struct percpu_picture_series *s)
 int percpu_reader_series(const struct percpu_reader *r, size_t i, struct percpu_reader_series *ret)
 {
 	const struct percpu_picture_series *s = entry_of(r, i, 0);
-	const char **values;
 
 	if (s == NULL || ret == NULL)
 		return -EINVAL;
-	values = s->label + s->labels + (s->fields != 0 ? 1 : 0);
 	*ret = (struct percpu_reader_series){
 		.name = s->name,
 		.help = s->help,
 		.unit = s->unit,
 		.label_names = s->label,
-		.label_values = values,
+		.label_values = s->value,
 		.field = s->fields != 0 ? s->label[s->labels] : "",
-		.fields = values + s->labels,
+		.fields = s->value + s->labels,
 		.labels = s->labels,
 		.n = s->fields != 0 ? s->fields : 1,
 		.kind = s->kind,

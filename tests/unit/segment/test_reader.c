@@ -488,6 +488,56 @@ static void texts_and_order_are_told(void **state)
 	assert_string_equal(series_of(0).unit, "");
 }
 
+/* Series of one name may have other help texts; also one that is longer by as much as the value is
+ * shorter. */
+static void each_series_has_its_own_help(void **state)
+{
+	static const char *const label[] = { "k" };
+	static const char *const values[] = { "1", "2", "3", "44", "5" };
+	static const char *const helps[] = { "one", "two", "two", "on", "one" };
+	struct percpu_counter *c;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		const struct percpu_metric m = { .size = sizeof(m),
+						 .name = "a_total",
+						 .help = helps[i],
+						 .label_names = label,
+						 .label_values = &values[i],
+						 .labels = 1 };
+
+		assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+		percpu_counter_add(c, (int64_t)i);
+	}
+	for (int picture = 0; picture < 2; picture++) {
+		assert_int_equal(look(), 5);
+		for (size_t i = 0; i < 5; i++) {
+			assert_string_equal(series_of(i).label_names[0], "k");
+			assert_string_equal(series_of(i).label_values[0], values[i]);
+			assert_string_equal(series_of(i).help, helps[i]);
+		}
+	}
+}
+
+/* Records that take several pages, which a reader gives back once it has listed them. */
+static void series_that_are_added_to_many_are_told(void **state)
+{
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		(void)snprintf(name, sizeof(name), "m_%03d_total", i);
+		percpu_counter_add(counter(name), i);
+	}
+	assert_int_equal(look(), 200);
+	percpu_counter_add(counter("n_total"), 200);
+	for (int picture = 0; picture < 2; picture++) {
+		assert_int_equal(look(), 201);
+		for (size_t i = 0; i < 201; i++)
+			assert_int_equal(count_of(i), i);
+	}
+}
+
 /* The longest texts, and those behind them. */
 static void long_texts_are_told(void **state)
 {
@@ -995,6 +1045,8 @@ int main(void)
 		EACH(owners_live_in_all_gauges_or_in_none),
 		EACH(each_owner_lives_by_itself),
 		EACH(texts_and_order_are_told),
+		EACH(each_series_has_its_own_help),
+		EACH(series_that_are_added_to_many_are_told),
 		EACH(long_texts_are_told),
 		EACH(families_are_told),
 		EACH(what_was_removed_is_told_of_its_family),

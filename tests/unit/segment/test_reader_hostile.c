@@ -364,6 +364,20 @@ static void third_is_passed_over(size_t byte, char is)
 	assert_int_equal(info_of().pending, 0);
 }
 
+/* Also if an earlier series of the name has the other texts, which are valid. */
+static void values_that_cannot_be_are_passed_over(void **state)
+{
+	static const char *const other[] = { "ww" };
+	struct percpu_metric m = metric("a_total");
+	struct percpu_counter *c;
+
+	(void)state;
+	m.label_values = other;
+	assert_int_equal(percpu_segment_counter(s, &m, &c), 0);
+	third_is_passed_over(strlen("a_total..k.."), '\0');
+	third_is_passed_over(strlen("a_total..k.."), (char)0xff);
+}
+
 static void units_that_cannot_be_are_passed_over(void **state)
 {
 	struct percpu_metric m = metric("c_seconds");
@@ -609,6 +623,7 @@ int main(void)
 		EACH(cells_of_doubles_are_not_believed),
 		EACH(texts_that_cannot_be_are_passed_over),
 		EACH(lengths_are_those_of_the_texts),
+		EACH(values_that_cannot_be_are_passed_over),
 		EACH(units_that_cannot_be_are_passed_over),
 		EACH(fields_that_cannot_be_are_passed_over),
 		EACH(texts_of_families_are_not_believed),
