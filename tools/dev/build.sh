@@ -154,6 +154,13 @@ build_rows()
 		export PERCPU_BENCH_ROWS=$target/release/librows.so
 }
 
+# The tool, for the benchmark of its server.
+build_served()
+{
+	! command -v cargo >/dev/null || ! crate build --release -p percpu-tool ||
+		export PERCPU_BENCH_TOOL=$rust/release/percpu
+}
+
 bench()
 {
 	local wanted=()
@@ -175,9 +182,12 @@ bench()
 	configure release --buildtype release -Dtests=disabled -Dexamples=disabled \
 		-Dbenchmarks=enabled
 	[ -x "$build/release/bench/$1" ] || die "no benchmark $1 in bench/"
-	[ "$1" != histogram ] || build_peers
+	case $1 in histogram | scrape) build_peers ;; esac
+	[ "$1" != scrape ] || build_served
 	[ "$1" != rust ] || build_rows
-	[ "$1" != segment ] || has_module prometheus_client || into_venv 'prometheus_client==0.26.0'
+	case $1 in
+	segment | scrape) has_module prometheus_client || into_venv 'prometheus_client==0.26.0' ;;
+	esac
 	mkdir -p "$build/bench"
 	exec "$build/release/bench/$1" --json "$build/bench/$1.json" "${@:2}"
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Histograms of Rust crates, for a benchmark in C++: a table of functions for each.
+//! Histograms and exporters of Rust crates, for benchmarks in C++: a table of functions for each.
 #![deny(missing_docs)]
+
+pub mod scrape;
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
