@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 
 pub use each::Origin;
 
+use rustix::fs::{accessat, Access, AtFlags, CWD};
+
 use super::{walk, Format, Labels, Row, Table, Walk, UP};
 use crate::args::Exposed;
 use crate::failure::{Exit, Failure};
@@ -89,7 +91,8 @@ impl Collector {
         let mut before = std::mem::take(&mut self.open);
         let mut files = Vec::new();
         for found in found {
-            let open = before.remove(&found.path).map(Ok);
+            let open = before.remove(&found.path);
+            let open = open.filter(|_| may_read(&found.path)).map(Ok);
             match open.unwrap_or_else(|| File::open(&found.path)) {
                 Ok(file) => files.push((found, file)),
                 Err(f) => drop(failures.insert(found.name.clone(), f.sentence)),
@@ -244,6 +247,11 @@ impl Collector {
         self.said = failures;
         news
     }
+}
+
+/// A file that is open could be read on when its mode no longer allows it.
+fn may_read(path: &Path) -> bool {
+    accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// Take pictures of files. Returns those that another file may have replaced.

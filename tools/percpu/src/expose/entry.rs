@@ -85,22 +85,17 @@ impl Entry<'_> {
         }
     }
 
-    /// Whether it has a value.
-    pub fn is_there(&self) -> bool {
-        match self {
-            Self::Segment(s, _) => s.value().is_ok(),
-            Self::Series(s) => s.value.is_ok(),
-        }
-    }
-
-    /// Whether it is a histogram with buckets.
-    pub fn has_buckets(&self) -> bool {
+    /// Whether its value is a histogram with buckets; `None` if it has no value. To read a histogram
+    /// takes as long as to print it.
+    pub fn has_buckets(&self) -> Option<bool> {
         match self {
             Self::Segment(s, _) => {
-                matches!(s.value(), Ok(V::Histogram(h)) if h.buckets().len() > 1)
+                let value = s.value().ok()?;
+                Some(matches!(value, V::Histogram(h) if h.buckets().len() > 1))
             }
             Self::Series(s) => {
-                matches!(&s.value, Ok(Value::Distribution(d)) if *d.layout() != Layout::Summary)
+                let value = s.value.as_ref().ok()?;
+                Some(matches!(value, Value::Distribution(d) if *d.layout() != Layout::Summary))
             }
         }
     }

@@ -55,40 +55,53 @@ pub fn walk<F: Format>(
     format: &mut F,
     sink: &mut dyn FnMut(&mut Vec<u8>),
 ) {
+    let names = names(files, asked);
+    let all = || {
+        names
+            .iter()
+            .flat_map(|n| n.kinds.iter().map(|k| Rows::new(n, k, asked)))
+    };
     // A format that names metrics knows all of them before it prints the first one.
-    each_name(files, asked, &mut |_, metrics| {
-        for rows in metrics {
-            rows.about(&mut |metric| format.announce(metric));
-        }
-    });
+    all().for_each(|rows| format.announce(&rows.about()));
+    all().for_each(|rows| print_metric(&rows, format, sink));
     let mut families = Vec::new();
-    each_name(files, asked, &mut |parts, metrics| {
-        for rows in metrics {
-            print_metric(rows, format, sink);
-        }
-        collect_families(parts, asked, &mut families);
-    });
+    for name in &names {
+        collect_families(&name.parts, asked, &mut families);
+    }
     print_families(&families, format);
     format.end();
     sink(format.buffer());
 }
 
-/// Call a function for each name: with its parts of the files, and its metrics, one of each kind.
-fn each_name<'a>(
-    files: &'a [Walk<'a>],
-    asked: Asked<'_>,
-    then: &mut dyn FnMut(&[Part<'a>], &[Rows<'_>]),
-) {
+/// All series of a name.
+struct Name<'a> {
+    name: String,
+    parts: Vec<Part<'a>>,
+    /// Those of each kind are a metric.
+    kinds: Vec<First<'a>>,
+}
+
+/// The first series of a kind that is asked for and has a value.
+struct First<'a> {
+    kind: Kind,
+    entry: Entry<'a>,
+    has_buckets: bool,
+}
+
+/// All names, sorted.
+fn names<'a>(files: &'a [Walk<'a>], asked: Asked<'_>) -> Vec<Name<'a>> {
     let mut next = Next::new(files);
+    let mut names = Vec::new();
     while let Some((name, begins)) = next.pop() {
-        let mut kinds = Vec::new();
+        let mut kinds: Vec<First<'a>> = Vec::new();
         let mut parts = Vec::with_capacity(begins.len());
         for (number, begin) in begins {
             let file = &files[number];
             let mut end = begin;
             while let Some(entry) = file.table.get(end).filter(|e| e.name() == name) {
-                if !kinds.contains(&entry.kind()) && is_shown(&name, &entry, asked) {
-                    kinds.push(entry.kind());
+                let kind = entry.kind();
+                if !kinds.iter().any(|first| first.kind == kind) {
+                    kinds.extend(shown(&name, kind, entry, asked));
                 }
                 end += 1;
             }
@@ -97,16 +110,21 @@ fn each_name<'a>(
             parts.push(Part { file, series });
         }
         // The first one has the name. It is the same whichever file comes first.
-        kinds.sort_by_key(|kind| *kind as u8);
-        let rows = |kind| Rows {
-            parts: &parts,
-            name: &name,
-            kind,
-            asked,
-        };
-        let metrics: Vec<_> = kinds.into_iter().map(rows).collect();
-        then(&parts, &metrics);
+        kinds.sort_by_key(|first| first.kind as u8);
+        names.push(Name { name, parts, kinds });
     }
+    names
+}
+
+/// The series, if it is asked for, and has a value.
+fn shown<'a>(name: &str, kind: Kind, entry: Entry<'a>, asked: Asked<'_>) -> Option<First<'a>> {
+    let is_asked = asked(name, &|| full(&entry));
+    let has_buckets = is_asked.then(|| entry.has_buckets()).flatten()?;
+    Some(First {
+        kind,
+        entry,
+        has_buckets,
+    })
 }
 
 /// The names that are left. Each has the files whose next series is so called, and the number of
@@ -140,11 +158,6 @@ impl<'a> Next<'a> {
     }
 }
 
-/// Whether it is asked for, and has a value.
-fn is_shown(name: &str, entry: &Entry, asked: Asked<'_>) -> bool {
-    asked(name, &|| full(entry)) && entry.is_there()
-}
-
 impl<'a> Part<'a> {
     fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
         let table = self.file.table;
@@ -154,36 +167,38 @@ impl<'a> Part<'a> {
 
 /// Series of a name and a kind.
 struct Rows<'a> {
-    parts: &'a [Part<'a>],
-    name: &'a str,
-    kind: Kind,
+    name: &'a Name<'a>,
+    first: &'a First<'a>,
     asked: Asked<'a>,
 }
 
 impl<'a> Rows<'a> {
+    fn new(name: &'a Name<'a>, first: &'a First<'a>, asked: Asked<'a>) -> Self {
+        Self { name, first, asked }
+    }
+
     /// All, and of which file each is.
     fn all(&self) -> impl Iterator<Item = (&'a Walk<'a>, Entry<'a>)> + '_ {
-        self.parts.iter().flat_map(|part| {
+        let is_asked = |e: &Entry| (self.asked)(&self.name.name, &|| full(e));
+        self.name.parts.iter().flat_map(move |part| {
             part.entries()
-                .filter(|e| e.kind() == self.kind && (self.asked)(self.name, &|| full(e)))
+                .filter(move |e| e.kind() == self.first.kind && is_asked(e))
                 .map(move |e| (part.file, e))
         })
     }
 
-    /// Call a function with the metric that they are of, if one of them has a value.
-    fn about(&self, then: &mut dyn FnMut(&Metric<'_>)) {
-        let Some((_, first)) = self.all().find(|(_, e)| e.is_there()) else {
-            return;
-        };
-        let has_buckets = || self.all().any(|(_, e)| e.has_buckets());
-        then(&Metric {
-            name: self.name,
-            help: first.help(),
-            unit: first.unit(),
-            kind: self.kind,
-            is_summary: self.kind == Kind::Histogram && !has_buckets(),
+    /// The metric that they are of.
+    fn about(&self) -> Metric<'_> {
+        let is_histogram = self.first.kind == Kind::Histogram;
+        let any_has = || self.all().any(|(_, e)| e.has_buckets() == Some(true));
+        Metric {
+            name: &self.name.name,
+            help: self.first.entry.help(),
+            unit: self.first.entry.unit(),
+            kind: self.first.kind,
+            is_summary: is_histogram && !self.first.has_buckets && !any_has(),
             is_own: false,
-        });
+        }
     }
 }
 
@@ -198,7 +213,7 @@ fn full(entry: &Entry) -> String {
 }
 
 fn print_metric<F: Format>(rows: &Rows<'_>, format: &mut F, sink: &mut dyn FnMut(&mut Vec<u8>)) {
-    rows.about(&mut |metric| format.metric(metric));
+    format.metric(&rows.about());
     for (file, entry) in rows.all() {
         print_entry(file, &entry, format);
         if format.buffer().len() > 1 << 16 {
