@@ -115,8 +115,8 @@ static bool is_alike(const struct percpu_segment_record *a, const struct percpu_
 	       memcmp(x + before + a->label_values, y + before + b->label_values, b->help) == 0;
 }
 
-/* If a series of that name is listed whose other texts are the same, share them. They are valid. Returns
- * whether that is done. */
+/* If a series of that name is listed whose other texts are the same, share them. They are valid.
+ * Returns whether that is done. */
 static bool share_texts(struct percpu_reader *r, const struct percpu_record_copy *c,
 			struct percpu_picture_series *ret)
 {
