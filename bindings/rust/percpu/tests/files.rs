@@ -6,10 +6,15 @@
 mod common;
 
 use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use common::TemporaryFile;
 use percpu::{fence_all, Counter, Error, FenceReport, LockState, Metric, Reader, Segment};
+
+/// A child of fork has the files of all tests open: one test forks, and the others that need to be
+/// the only process wait.
+static FORKS: Mutex<()> = Mutex::new(());
 
 /// Run a child of fork until it ends.
 fn in_child(child: impl FnOnce() -> bool) {
@@ -28,6 +33,7 @@ fn in_child(child: impl FnOnce() -> bool) {
 
 #[test]
 fn each_fact_is_that_of_the_file() {
+    let _alone = FORKS.lock();
     let file = TemporaryFile::new("facts");
     let segment = Segment::create(file.path()).unwrap();
     let family = segment.family::<Counter>(&Metric::new("f_total"), &["x"], 10);
@@ -69,6 +75,7 @@ fn each_fact_is_that_of_the_file() {
 
 #[test]
 fn files_of_others_are_removed_if_that_is_said() {
+    let _alone = FORKS.lock();
     assert!(matches!(Segment::remove("a\0b"), Err(Error::Invalid(_))));
     let file = TemporaryFile::new("foreign");
     drop(Segment::create(file.path()).unwrap());
