@@ -431,23 +431,3 @@ fn files_appear_and_vanish() {
     tty.keys("q");
     assert_eq!(tty.end(), 0);
 }
-
-/// Each key comes right behind a change of the size, and waits for no other key.
-#[test]
-fn keys_amid_changes_of_the_size() {
-    let folder = Folder::new("top-size-key");
-    let segment = Segment::create(&folder.path("web")).unwrap();
-    segment.counter(&Metric::new("a_total")).unwrap();
-    let mut tty = top(&folder, &["-n", "1000", "./web"], 80, 24);
-    tty.text("q quit");
-    tty.keys("/");
-    for i in 0..60 {
-        tty.resize(80 + i % 2, 24);
-        tty.keys("x");
-        tty.text(&"x".repeat(usize::from(i) + 1));
-    }
-    tty.keys("\x1b");
-    tty.text("a_total");
-    tty.keys("q");
-    assert_eq!(tty.end(), 0);
-}
