@@ -190,19 +190,9 @@ impl Format for OpenMetrics {
 
 /// A double as Go prints it, with a point or an exponent: what the format calls canonical.
 fn number(x: f64) -> String {
-    if let Some(word) = float::word(x) {
-        return word.to_string();
-    }
-    let text = format!("{x:e}");
-    let Some((mantissa, exponent)) = text.split_once('e') else {
-        return text;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..6).contains(&exponent) || x == 0.0 {
-        return format!("{x:?}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.abs())
+    float::written(x, |exponent, _| {
+        (-4..6).contains(&exponent).then(|| format!("{x:?}"))
+    })
 }
 
 #[cfg(test)]

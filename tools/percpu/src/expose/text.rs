@@ -98,23 +98,13 @@ impl Format for Text {
     }
 }
 
-/// A double as the library in C prints it, in all languages the shortest that is read as the same:
-/// `le` labels stay the same whoever prints them.
+/// A double as the library in C prints it, so that `le` labels of both are the same.
 fn number(x: f64) -> String {
-    if let Some(word) = float::word(x) {
-        return word.to_string();
-    }
-    let text = format!("{x:e}");
-    let Some((mantissa, exponent)) = text.split_once('e') else {
-        return text;
-    };
-    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count() as i32;
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if exponent < -4 || exponent >= digits.max(15) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{mantissa}e{sign}{:02}", exponent.abs());
-    }
-    x.to_string()
+    float::written(x, |exponent, digits| {
+        (-4..digits.max(15))
+            .contains(&exponent)
+            .then(|| x.to_string())
+    })
 }
 
 #[cfg(test)]

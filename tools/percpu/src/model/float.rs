@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Doubles in JSON, which has no infinities: these are strings, as Prometheus writes them.
+//! Doubles as text, and in JSON. That has no infinities: they are strings, as Prometheus writes them.
 
 use std::fmt;
 
@@ -22,6 +22,22 @@ pub fn word(x: f64) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// A double in the shortest digits that are read as the same one. `plain` gets the exponent and how
+/// many digits there are. It returns the text, if that needs no exponent.
+pub fn written(x: f64, plain: impl Fn(i32, i32) -> Option<String>) -> String {
+    if let Some(word) = word(x) {
+        return word.to_string();
+    }
+    let text = format!("{x:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count() as i32;
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    plain(exponent, digits).unwrap_or_else(|| {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}e{sign}{:02}", exponent.abs())
+    })
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
