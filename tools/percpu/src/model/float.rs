@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Doubles as text, and in JSON. That has no infinities: they are strings, as Prometheus writes them.
+//! Doubles as text, and in JSON: that has no infinities, so they are strings.
 
 use std::fmt;
 
