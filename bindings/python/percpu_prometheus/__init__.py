@@ -1,0 +1,1 @@
+"""Metrics of all worker processes in one file, for prometheus_client."""
