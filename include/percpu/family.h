@@ -160,13 +160,28 @@ PERCPU_API uint64_t percpu_family_overflows(const struct percpu_family *f);
 PERCPU_API uint64_t percpu_family_invalid(const struct percpu_family *f);
 
 /**
+ * Return a number that differs from what an earlier call has returned if, since then, a process has
+ * removed a series of the segment, or a removed one has begun anew. It may differ for other reasons.
+ * 0 if f is NULL.
+ *
+ * A program that keeps handles of series calls this before each look-up, and keeps the number with
+ * the handle. Before it uses the handle, it calls this again: if the number is another one, it looks
+ * the series up again. A process that removes the series after that call loses the count, as it
+ * would with a look-up for each event.
+ *
+ * Context: signal handlers, too.
+ * Progress: wait-free: one load.
+ */
+PERCPU_API uint64_t percpu_family_removals(const struct percpu_family *f);
+
+/**
  * Remove the series with these values: readers no longer list it. The next call with these values
  * in any process lets the series begin anew, at 0. Owned gauges keep the shares of living owners.
  *
  * Handles stay valid, and lead to the same series. Counts that a thread adds by a handle while the
  * series is removed are dropped when it begins anew. So a program that removes series looks them up
- * for each event instead of keeping handles. The memory stays until no process has a family of the
- * segment open: percpu_segment_family().
+ * for each event, or compares percpu_family_removals() before it uses a handle. The memory stays
+ * until no process has a family of the segment open: percpu_segment_family().
  *
  * Returns 0, or
  *	-ENOENT	there is no such series
