@@ -325,6 +325,16 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_join(struct percpu_segment *s, c
 						     unsigned flags);
 
 /**
+ * Give this process's slot among the segment's owners back, as percpu_owners_leave(): its values in
+ * owned gauges become those of a dead owner. The segment stays open. The next update of an owned
+ * gauge, or percpu_segment_join(), joins again. Meanwhile no other thread may update an owned gauge:
+ * that may be lost, or count for a later owner of the slot, in any process.
+ *
+ * Returns 0, also if this process has no slot; or -EINVAL: s is NULL.
+ */
+PERCPU_API int percpu_segment_leave(struct percpu_segment *s);
+
+/**
  * Find or create the exemplars of a counter, a counter of doubles, or a histogram that this process
  * has declared (exemplar.h). m has its name and its labels. Only then the metric takes memory for
  * exemplars; its handle stays as it is. A reader finds them beside the values:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join.c - joining a segment's owners by a name.
+ * join.c - joining a segment's owners by a name, and leaving them.
  */
 #include "segment.h"
 
@@ -56,4 +56,17 @@ int percpu_segment_join(struct percpu_segment *s, const char *name, unsigned fla
 		return 0;
 	tell_why(e, &w, &why);
 	return percpu_error_keep(e, &why);
+}
+
+int percpu_segment_leave(struct percpu_segment *s)
+{
+	struct percpu_owners *o;
+
+	if (s == NULL)
+		return percpu_error_say(-EINVAL, "the segment is NULL");
+	percpu_process_lock();
+	o = s->owners;
+	percpu_process_unlock();
+	percpu_owners_leave(o); /* NULL: it has not joined */
+	return 0;
 }
