@@ -91,6 +91,7 @@
 #include "owners/grace_call.c"
 #include "owners/grace_wait.c"
 #include "owners/owned.c"
+#include "owners/owned_own.c"
 #include "owners/owned_read.c"
 #include "owners/owned_update.c"
 #include "owners/owner.c"

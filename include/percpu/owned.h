@@ -174,6 +174,27 @@ PERCPU_API PERCPU_NOTHROW int percpu_owned_gauge_set(struct percpu_owned_gauge *
 PERCPU_API PERCPU_NOTHROW int percpu_owned_fgauge_set(struct percpu_owned_fgauge *g, double v);
 
 /**
+ * Return this process's own value.
+ *
+ * Return 0, or
+ *	-EINVAL	a NULL
+ *	-ENODATA  this process has no value: it has not updated the gauge since it joined, and has
+ *		resumed none
+ *	-ETIMEDOUT  PERCPU_OWNED_RECENT on 32 bits: a stopped process holds the journal
+ *	-ENOMEM	no memory or address space for a block that another process has added to the file
+ *
+ * Context: any thread. Signal handlers, once this process has updated the gauge, except for
+ * PERCPU_OWNED_RECENT in processes of 32 bits.
+ * Progress: wait-free, once this process has updated the gauge by this handle, except for
+ * PERCPU_OWNED_RECENT in processes of 32 bits. Otherwise the first call may take the lock of the
+ * process for a moment.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_owned_gauge_own(const struct percpu_owned_gauge *g,
+							int64_t *ret);
+PERCPU_API PERCPU_MUST_CHECK int percpu_owned_fgauge_own(const struct percpu_owned_fgauge *g,
+							 double *ret);
+
+/**
  * Fold the values into one by the gauge's rule. The result need not be that of any instant: each
  * value is loaded once. If a process has damaged the file, a double may be infinite or not a number.
  *

@@ -2,6 +2,7 @@
 /*
  * owned_update.c - updates of owned gauges: an owner's first update makes its account, and later
  * ones change the value there. An owner that has resumed a dead one's values uses its account.
+ * owned_own.c reads this process's own value.
  */
 #include <math.h>
 #include <time.h>
@@ -61,9 +62,7 @@ struct owned_place {
 	size_t block;
 };
 
-/* Return whether an account of that turn is the owner's: that owner has made it, or a dead one has
- * whose values it resumes. */
-static bool is_turn_of(const struct percpu_owned_handle *h, uint64_t id, uint64_t turn)
+bool percpu_owned_is_turn_of(const struct percpu_owned_handle *h, uint64_t id, uint64_t turn)
 {
 	return turn != 0 && percpu_owner_has_those_of(id / PERCPU_OWNERS_MAX,
 						      percpu_owner_first(h->owners, id), turn / 2);
@@ -77,7 +76,7 @@ static bool find_account(struct percpu_owned_handle *h, struct percpu_owned_shar
 	const size_t i = id % PERCPU_OWNER_SLOTS;
 	const uint64_t turn = __atomic_load_n(&s->turn[i], __ATOMIC_ACQUIRE);
 
-	if (id == 0 || !is_turn_of(h, id, turn)) {
+	if (id == 0 || !percpu_owned_is_turn_of(h, id, turn)) {
 		PERCPU_STEP("owned: no account found");
 		return false;
 	}
@@ -101,7 +100,7 @@ static int make_account(struct percpu_owned_handle *h, struct percpu_owned_share
 
 	if (turn < 0)
 		return (int)turn;
-	if (is_turn_of(h, id, (uint64_t)turn))
+	if (percpu_owned_is_turn_of(h, id, (uint64_t)turn))
 		return 0;
 	next = (struct percpu_owned_account){ u.value, u.when, last.left, last.left_when };
 	if (turn != 0)

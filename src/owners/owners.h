@@ -173,7 +173,7 @@ bool percpu_owner_joins(unsigned known);
 /** Return this process's identity, as other processes find it in a slot. */
 struct percpu_identity percpu_owner_me(void);
 
-/* owned.c, owned_update.c, owned_read.c */
+/* owned.c, owned_update.c, owned_read.c, owned_own.c */
 
 #define OWNED_TRIES 1000 /* while another process keeps storing to turn */
 
@@ -202,6 +202,10 @@ struct percpu_owned_shares *percpu_owned_shares_of(const struct percpu_owned_han
 /** Return the offset in the lanes of an account. Its block must have been looked up. */
 size_t percpu_owned_offset(const struct percpu_owned_handle *h, size_t block,
 			   const struct percpu_owned_account *a);
+
+/** Return whether an account of that turn is the owner's: that owner has made it, or a dead one has
+ *  whose values it resumes. */
+bool percpu_owned_is_turn_of(const struct percpu_owned_handle *h, uint64_t id, uint64_t turn);
 
 /** Load the valid account of a slot. Returns its turn; or 0 if the slot has none; or -errno:
  *  -ENOENT if the whole block of slots has none. */
