@@ -156,6 +156,7 @@
 #include "segment/reader_limit.c"
 #include "segment/reader_list.c"
 #include "segment/reader_live.c"
+#include "segment/reader_owned.c"
 #include "segment/reader_parts.c"
 #include "segment/reader_print.c"
 #include "segment/reader_value.c"

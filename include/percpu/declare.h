@@ -50,7 +50,7 @@ struct percpu_declaration {
 	const char *const *label_values;
 	size_t labels;
 	uint32_t kind;	/* enum percpu_metric_kind */
-	uint32_t flags; /* flags of extrema and statistics; the rule of an owned gauge */
+	uint32_t flags; /* of extrema and statistics; rule and flags of an owned gauge */
 	size_t cap;	/* of a family: the most series beside the overflow; else 0 */
 	const struct percpu_histogram_options *histogram; /* NULL: all defaults */
 	const struct percpu_metric_fields *fields;	  /* of statistics */
@@ -140,25 +140,25 @@ PERCPU_INLINE struct percpu_declaration percpu_declare_extrema(struct percpu_ext
 	return d;
 }
 
+/** rule is as for percpu_segment_owned_gauge(). */
 PERCPU_INLINE struct percpu_declaration percpu_declare_owned_gauge(struct percpu_owned_gauge **ret,
 								   const char *name,
-								   const char *help,
-								   enum percpu_owned_rule rule)
+								   const char *help, unsigned rule)
 {
 	struct percpu_declaration d = percpu_declaration_of(PERCPU_METRIC_OWNED_GAUGE, name, help);
 
-	d.flags = (uint32_t)rule;
+	d.flags = rule;
 	d.ret.owned_gauge = ret;
 	return d;
 }
 
 PERCPU_INLINE struct percpu_declaration
 percpu_declare_owned_fgauge(struct percpu_owned_fgauge **ret, const char *name, const char *help,
-			    enum percpu_owned_rule rule)
+			    unsigned rule)
 {
 	struct percpu_declaration d = percpu_declaration_of(PERCPU_METRIC_OWNED_FGAUGE, name, help);
 
-	d.flags = (uint32_t)rule;
+	d.flags = rule;
 	d.ret.owned_fgauge = ret;
 	return d;
 }

@@ -39,6 +39,11 @@ enum percpu_owned_rule {
 	PERCPU_OWNED_RECENT, /* the value that was set last, by CLOCK_REALTIME; no adds */
 };
 
+/** Flags beside the rule of an owned gauge in a segment (segment.h). They say what readers show of
+ *  it. */
+#define PERCPU_OWNED_KEEP 0x100U /* what all owners that ever were have; not only the living */
+#define PERCPU_OWNED_EACH 0x200U /* a value for each owner: percpu_reader_owned_shown() */
+
 /** Whose values a read takes. */
 enum percpu_owned_of {
 	PERCPU_OWNED_ALL,    /* those of all owners that ever were */

@@ -197,7 +197,9 @@ struct percpu_reader_series {
 	uint32_t n;		   /* number of values: 1; of statistics, one for each field */
 	uint32_t kind;		   /* enum percpu_metric_kind */
 	uint32_t flags;		   /* flags of extrema; PERCPU_HISTOGRAM_SUMMARY of a summary;
-				      the rule of an owned gauge */
+				      rule and flags of an owned gauge: enum
+				      percpu_owned_rule, PERCPU_OWNED_KEEP and
+				      PERCPU_OWNED_EACH */
 	uint32_t cap;		   /* cap of its family (family.h); 0: it has no family */
 	uint32_t removed;	   /* of its family: removed series that still take space */
 	uint64_t since;		   /* when its counts began, as in struct percpu_reader_info */
@@ -224,12 +226,13 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_series(const struct percpu_reader
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_counter(const struct percpu_reader *r, size_t i,
 						       uint64_t *ret);
 
-/** Return the value of a gauge; or of an owned gauge, over the owners that live. */
+/** Return the value of a gauge; or of an owned gauge by its rule: over the owners that live, or, with
+ *  PERCPU_OWNED_KEEP, over all that it ever had. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_gauge(const struct percpu_reader *r, size_t i,
 						     int64_t *ret);
 
-/** Return the value of a kind that is one value, as a double: counters, gauges and owned gauges, of
- *  either type, latest values, and 1 for an info. */
+/** Return the value of a kind that is one value, as a double: counters, gauges and owned gauges (as
+ *  percpu_reader_gauge()), of either type, latest values, and 1 for an info. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_reader_number(const struct percpu_reader *r, size_t i,
 						      double *ret);
 
@@ -270,6 +273,21 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_each(const struct percpu_re
 							  size_t *ret_n);
 
 /**
+ * Return what readers show of an owned gauge with PERCPU_OWNED_EACH: a value for each name of owners
+ * (owner.h), sorted by names. The name of an owner without one is its pid, in decimal. Owners of the
+ * same name are one, of which alive, id and pid are those of the last living one: the rule of the
+ * gauge folds their values.
+ *
+ * The values are those of the living owners; with PERCPU_OWNED_KEEP also those of dead ones, until
+ * another process takes the slot. Store up to n of them, and set *ret_n to how many there are.
+ *
+ * Also returns -EINVAL for another gauge, and -ENOMEM.
+ */
+PERCPU_API PERCPU_MUST_CHECK int percpu_reader_owned_shown(const struct percpu_reader *r, size_t i,
+							   struct percpu_owned_value *out, size_t n,
+							   size_t *ret_n);
+
+/**
  * Read from the file what each CPU has added to a counter or a gauge: out[cpu], for n CPUs. n is at
  * most percpu_reader_info.cpus. The call reads the current counts, not those of the picture. They
  * do not include counts of threads that run no sequences. A reset or set does not change them. If
@@ -292,7 +310,8 @@ enum percpu_print_format {
 /**
  * Print the values of the picture that are there. Buckets of histograms end at own bounds, or else
  * at powers of two. A summary has no buckets; but if other series of its name have, it has one for
- * all values. A counter percpu_family_overflows_total says how often calls got the overflow of each
+ * all values. An owned gauge with PERCPU_OWNED_EACH has a sample for each owner, with the name in a
+ * label pid. A counter percpu_family_overflows_total says how often calls got the overflow of each
  * family. Numbers, and bounds as texts, are the same in all locales, and read as the same doubles.
  *
  * Returns 0, or

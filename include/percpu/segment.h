@@ -232,15 +232,16 @@ template <size_t fields, size_t names> struct percpu_metric_named {
  * Declare a metric: find the metric with that name and these values of labels, or create it. All
  * metrics of one name must have the same kind and unit, and labels of the same names in the same
  * order. Also, statistics must have the same fields, a histogram the same options, extrema the same
- * flags, an owned gauge the same rule. The help text may differ: the first one stays.
+ * flags, an owned gauge the same rule and flags. The help text may differ: the first one stays.
  *
  * The segment keeps the handle until percpu_segment_close() detaches it. A process that declares a
  * metric again gets the same handle. percpu_error() says in words why a call failed, with both
  * values where they differ.
  *
  * What an exposition format can carry is accepted. percpu_metric_advice() says what naming guides
- * would say. No metric has a name that begins with percpu_family_. No label is named __name__; none of a histogram is named le, none of a summary
- * quantile, and none of extrema extreme. The amounts that are added to a counter of a segment are
+ * would say. No metric has a name that begins with percpu_family_. No label is named __name__; none
+ * of a histogram is named le, none of a summary quantile, none of extrema extreme, and none of an
+ * owned gauge with PERCPU_OWNED_EACH pid. The amounts that are added to a counter of a segment are
  * not negative: readers take a counter that fell for one that began anew. Exposition formats have
  * series with names of their own: NAME_total of a counter or statistics, NAME_bucket, NAME_count and
  * NAME_sum of a histogram, NAME_info of an info. No two metrics of a segment have series of one name.
@@ -290,13 +291,16 @@ PERCPU_API PERCPU_MUST_CHECK int percpu_segment_extrema(struct percpu_segment *s
 							const struct percpu_metric *m,
 							unsigned flags,
 							struct percpu_extrema **ret);
+/** rule is one of enum percpu_owned_rule, and may have the flags PERCPU_OWNED_KEEP and
+ *  PERCPU_OWNED_EACH (owned.h) beside it: PERCPU_OWNED_SUM | PERCPU_OWNED_KEEP. With
+ *  PERCPU_OWNED_EACH no label is named pid. */
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_owned_gauge(struct percpu_segment *s,
 							    const struct percpu_metric *m,
-							    enum percpu_owned_rule rule,
+							    unsigned rule,
 							    struct percpu_owned_gauge **ret);
 PERCPU_API PERCPU_MUST_CHECK int percpu_segment_owned_fgauge(struct percpu_segment *s,
 							     const struct percpu_metric *m,
-							     enum percpu_owned_rule rule,
+							     unsigned rule,
 							     struct percpu_owned_fgauge **ret);
 /** f describes the fields. flags are those of percpu_stats_create(). The handle is of one object.
  *  For a handle h of PERCPU_STATS(), pass PERCPU_STATS_RET(&h) as ret. */

@@ -266,7 +266,7 @@ _Static_assert(sizeof(struct percpu_owners_control) == 520, "file layout");
 /** The control block of an owned gauge, in the bias lane at the key. */
 struct percpu_owned_control {
 	uint64_t owners;		     /* key of the gauge's owners */
-	uint32_t rule;			     /* enum percpu_owned_rule */
+	uint32_t rule;			     /* enum percpu_owned_rule, and flags beside it */
 	uint32_t number;		     /* enum percpu_owned_number */
 	uint64_t block[PERCPU_OWNER_BLOCKS]; /* keys of shares in the bias lane; 0: none yet */
 } PERCPU_ALIGNED_WORD;
@@ -380,7 +380,7 @@ _Static_assert(sizeof(struct percpu_rate_control) == 64, "file layout");
 
 _Static_assert(sizeof(struct percpu_approx_control) == 64, "file layout");
 
-#define PERCPU_SEGMENT_VERSION 5
+#define PERCPU_SEGMENT_VERSION 6
 /* A block takes a whole lane. Cells behind a smaller one would lie in pages that the block leaves
  * empty in every CPU lane. */
 #define PERCPU_SEGMENT_BLOCKS 2048

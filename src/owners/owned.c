@@ -35,34 +35,41 @@ static void start_owned(struct percpu_block *b)
 	struct percpu_owned_control *c = owned_control(h);
 
 	c->owners = percpu_owners_key(h->owners);
-	c->rule = h->rule;
+	c->rule = h->rule | h->flags;
 	c->number = number_of(h);
 }
 
 /* Check what another process has written; load each word once. If the plan's rule is ANY_RULE, take
- * the gauge's. Returns 0, -ENOENT or -ENOTSUP. */
+ * the gauge's, and its flags. Returns 0, -ENOENT or -ENOTSUP. */
 static int adopt_owned(const struct percpu_block *found, struct percpu_plan *p)
 {
 	struct percpu_owned_handle *t = p->handle;
 	const struct percpu_owned_control *c =
 		(struct percpu_owned_control *)percpu_block_bias(found);
-	const uint32_t rule = __atomic_load_n(&c->rule, __ATOMIC_RELAXED);
+	const uint32_t both = __atomic_load_n(&c->rule, __ATOMIC_RELAXED);
+	const uint32_t rule = both & ~PERCPU_OWNED_FLAGS, flags = both & PERCPU_OWNED_FLAGS;
 	const uint32_t number = __atomic_load_n(&c->number, __ATOMIC_RELAXED);
 
-	if (rule > PERCPU_OWNED_RECENT || (t->rule <= PERCPU_OWNED_RECENT && t->rule != rule) ||
+	if (rule > PERCPU_OWNED_RECENT ||
+	    (t->rule <= PERCPU_OWNED_RECENT && (t->rule != rule || t->flags != flags)) ||
 	    (number & ~(uint32_t)PERCPU_OWNED_PAIRS) != t->number ||
 	    __atomic_load_n(&c->owners, __ATOMIC_RELAXED) != percpu_owners_key(t->owners))
 		return -ENOENT;
 	t->rule = rule;
+	t->flags = flags;
 	return number == number_of(t) ? 0 : -ENOTSUP;
 }
 
 #define ANY_RULE (PERCPU_OWNED_RECENT + 1)
 
+/* rule has its flags, or is ANY_RULE. */
 static struct percpu_plan owned_plan(struct percpu_owned_handle *t, struct percpu_owners *o,
 				     unsigned rule, uint32_t number)
 {
-	*t = (struct percpu_owned_handle){ .owners = o, .rule = rule, .number = number };
+	*t = (struct percpu_owned_handle){ .owners = o,
+					   .rule = rule & ~PERCPU_OWNED_FLAGS,
+					   .flags = rule & PERCPU_OWNED_FLAGS,
+					   .number = number };
 	return (struct percpu_plan){
 		.kind = PERCPU_KIND_OWNED,
 		.size = sizeof(struct percpu_owned_control),
@@ -210,6 +217,20 @@ static int rule_of(const void *g)
 	const struct percpu_owned_handle *h = g;
 
 	return h != NULL ? (int)h->rule : -EINVAL;
+}
+
+unsigned percpu_owned_rule_and_flags(const void *gauge)
+{
+	const struct percpu_owned_handle *h = gauge;
+
+	return h->rule | h->flags;
+}
+
+enum percpu_owned_of percpu_owned_shown_of(const void *gauge)
+{
+	const struct percpu_owned_handle *h = gauge;
+
+	return h->flags & PERCPU_OWNED_KEEP ? PERCPU_OWNED_ALL : PERCPU_OWNED_LIVING;
 }
 
 int percpu_owned_gauge_create_in(struct percpu_owners *o, enum percpu_owned_rule rule,

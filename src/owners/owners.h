@@ -183,6 +183,7 @@ struct percpu_owned_handle {
 	struct percpu_owners_user user;
 	struct percpu_owners *owners;
 	enum percpu_owned_rule rule;
+	uint32_t flags;	 /* PERCPU_OWNED_KEEP, PERCPU_OWNED_EACH */
 	uint32_t number; /* enum percpu_owned_number */
 	/* Atomic: the shares of each block of slots; NULL: not looked up. */
 	struct percpu_owned_shares *shares[PERCPU_OWNER_BLOCKS];
@@ -232,7 +233,15 @@ static inline uint64_t percpu_owned_bits(double v)
 	return bits;
 }
 
-/* Owned gauges at any word of a file, as percpu_counter_open_at(). */
+#define PERCPU_OWNED_FLAGS (PERCPU_OWNED_KEEP | PERCPU_OWNED_EACH)
+
+/** Return the rule of an owned gauge of either kind, and its flags. */
+unsigned percpu_owned_rule_and_flags(const void *gauge);
+
+/** Return whose values readers show of an owned gauge of either kind. */
+enum percpu_owned_of percpu_owned_shown_of(const void *gauge);
+
+/* Owned gauges at any word of a file, as percpu_counter_open_at(). The rule has its flags. */
 
 int percpu_owned_gauge_open_at(struct percpu_owners *o, struct percpu_anchor *at, unsigned rule,
 			       struct percpu_owned_gauge **ret);

@@ -343,14 +343,14 @@ int percpu_segment_extrema(struct percpu_segment *s, const struct percpu_metric 
 }
 
 int percpu_segment_owned_gauge(struct percpu_segment *s, const struct percpu_metric *m,
-			       enum percpu_owned_rule rule, struct percpu_owned_gauge **ret)
+			       unsigned rule, struct percpu_owned_gauge **ret)
 {
 	return declare(s, m, PERCPU_METRIC_OWNED_GAUGE, (struct percpu_parameters){ .flags = rule },
 		       ret);
 }
 
 int percpu_segment_owned_fgauge(struct percpu_segment *s, const struct percpu_metric *m,
-				enum percpu_owned_rule rule, struct percpu_owned_fgauge **ret)
+				unsigned rule, struct percpu_owned_fgauge **ret)
 {
 	return declare(s, m, PERCPU_METRIC_OWNED_FGAUGE,
 		       (struct percpu_parameters){ .flags = rule }, ret);

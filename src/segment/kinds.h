@@ -17,8 +17,11 @@ struct percpu_record_copy;
 struct percpu_parameters {
 	const struct percpu_histogram_options *histogram;
 	const struct percpu_metric_fields *fields;
-	unsigned flags; /* flags of extrema and statistics; the rule of an owned gauge */
+	unsigned flags; /* flags of extrema and statistics; rule and flags of an owned gauge */
 };
+
+/** The label by which readers tell the values of an owned gauge's owners from each other. */
+#define PERCPU_OWNED_LABEL "pid"
 
 /** Some words of a sentence. */
 struct percpu_words {

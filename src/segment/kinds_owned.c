@@ -4,17 +4,34 @@
  * belongs to its owner.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "segment.h"
+
+static int check_labels_of_owners(const char *name, const struct percpu_record_copy *asked,
+				  struct percpu_reason *why)
+{
+	struct percpu_texts names = percpu_record_label_names(asked);
+	struct percpu_text label;
+
+	while (percpu_texts_next(&names, &label))
+		if (label.n == sizeof(PERCPU_OWNED_LABEL) - 1 &&
+		    memcmp(label.at, PERCPU_OWNED_LABEL, label.n) == 0)
+			return percpu_reason_set(
+				why, -EINVAL,
+				"%s: no label of an owned gauge with PERCPU_OWNED_EACH is named "
+				"%s: by that label the values of owners are told from each other",
+				name, PERCPU_OWNED_LABEL);
+	return 0;
+}
 
 static int rule_check(const char *name, const struct percpu_record_copy *asked,
 		      const struct percpu_parameters *p, struct percpu_reason *why)
 {
-	(void)asked;
-	return p->flags <= PERCPU_OWNED_RECENT ?
-		       0 :
-		       percpu_reason_set(why, -EINVAL, "%s: %u is no rule of an owned gauge", name,
+	if ((p->flags & ~PERCPU_OWNED_FLAGS) > PERCPU_OWNED_RECENT)
+		return percpu_reason_set(why, -EINVAL, "%s: %u is no rule of an owned gauge", name,
 					 p->flags);
+	return p->flags & PERCPU_OWNED_EACH ? check_labels_of_owners(name, asked, why) : 0;
 }
 
 static const char *name_of_rule(unsigned rule)
@@ -33,12 +50,20 @@ static const char *name_of_rule(unsigned rule)
 
 static void rule_write(unsigned rule, struct percpu_words *out)
 {
-	snprintf(out->text, sizeof(out->text), "an owned gauge that is the %s", name_of_rule(rule));
+	snprintf(out->text, sizeof(out->text), "an owned gauge%s that is the %s%s",
+		 rule & PERCPU_OWNED_EACH ? ", shown for each owner," : "",
+		 name_of_rule(rule & ~PERCPU_OWNED_FLAGS),
+		 rule & PERCPU_OWNED_KEEP ? " of all owners that ever were" : "");
 }
 
 static void rule_describe_asked(const struct percpu_parameters *p, struct percpu_words *out)
 {
 	rule_write(p->flags, out);
+}
+
+static void rule_describe(const void *handle, struct percpu_words *out)
+{
+	rule_write(percpu_owned_rule_and_flags(handle), out);
 }
 
 /* Of integers. */
@@ -66,20 +91,10 @@ static void owned_gauge_detach(void *handle)
 	percpu_owned_gauge_detach(handle);
 }
 
-static unsigned owned_gauge_rule(const void *handle)
-{
-	return (unsigned)percpu_owned_gauge_rule(handle);
-}
-
-static void owned_gauge_describe(const void *handle, struct percpu_words *out)
-{
-	rule_write(owned_gauge_rule(handle), out);
-}
-
 static int owned_gauge_read(const void *handle, double *ret)
 {
 	int64_t level;
-	int e = percpu_owned_gauge_fetch(handle, PERCPU_OWNED_LIVING, &level);
+	int e = percpu_owned_gauge_fetch(handle, percpu_owned_shown_of(handle), &level);
 
 	if (e == 0)
 		*ret = (double)level;
@@ -96,8 +111,8 @@ const struct percpu_kind_row percpu_kind_owned_gauge = {
 	.open = owned_gauge_open,
 	.attach = owned_gauge_attach,
 	.detach = owned_gauge_detach,
-	.read_flags = owned_gauge_rule,
-	.describe = owned_gauge_describe,
+	.read_flags = percpu_owned_rule_and_flags,
+	.describe = rule_describe,
 	.describe_asked = rule_describe_asked,
 	.read_number = owned_gauge_read,
 	.release = percpu_owned_free_at,
@@ -128,19 +143,9 @@ static void owned_fgauge_detach(void *handle)
 	percpu_owned_fgauge_detach(handle);
 }
 
-static unsigned owned_fgauge_rule(const void *handle)
-{
-	return (unsigned)percpu_owned_fgauge_rule(handle);
-}
-
-static void owned_fgauge_describe(const void *handle, struct percpu_words *out)
-{
-	rule_write(owned_fgauge_rule(handle), out);
-}
-
 static int owned_fgauge_read(const void *handle, double *ret)
 {
-	return percpu_owned_fgauge_fetch(handle, PERCPU_OWNED_LIVING, ret);
+	return percpu_owned_fgauge_fetch(handle, percpu_owned_shown_of(handle), ret);
 }
 
 const struct percpu_kind_row percpu_kind_owned_fgauge = {
@@ -153,8 +158,8 @@ const struct percpu_kind_row percpu_kind_owned_fgauge = {
 	.open = owned_fgauge_open,
 	.attach = owned_fgauge_attach,
 	.detach = owned_fgauge_detach,
-	.read_flags = owned_fgauge_rule,
-	.describe = owned_fgauge_describe,
+	.read_flags = percpu_owned_rule_and_flags,
+	.describe = rule_describe,
 	.describe_asked = rule_describe_asked,
 	.read_number = owned_fgauge_read,
 	.release = percpu_owned_free_at,

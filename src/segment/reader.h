@@ -266,6 +266,12 @@ int percpu_reader_overflows(struct percpu_reader *r);
  *  again and again, or if there is no time for it. Returns 0 or -errno, and why. */
 int percpu_reader_gather(struct percpu_reader *r);
 
+/* reader_owned.c */
+
+/** List what percpu_reader_owned_shown() returns. The caller frees *ret. Returns 0 or -errno. */
+int percpu_reader_list_shown(const struct percpu_reader *r, size_t i,
+			     struct percpu_owned_value **ret, size_t *ret_n);
+
 /* reader_live.c */
 
 /** If pictures are consistent, take a snapshot of each statistics. */

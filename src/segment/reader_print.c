@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reader.h"
@@ -236,6 +237,30 @@ static void put_histogram(struct printing *p, const struct percpu_reader *r, siz
 	put_sample(p, "_count", "", "", whole_number(h->count).text);
 }
 
+static bool is_for_each_owner(const struct printing *p)
+{
+	return (p->s.kind == PERCPU_METRIC_OWNED_GAUGE ||
+		p->s.kind == PERCPU_METRIC_OWNED_FGAUGE) &&
+	       (p->s.flags & PERCPU_OWNED_EACH) != 0;
+}
+
+/* Print what each owner has. Returns 0 or -errno. */
+static int put_owners(struct printing *p, const struct percpu_reader *r, size_t i)
+{
+	const bool is_whole = p->s.kind == PERCPU_METRIC_OWNED_GAUGE;
+	struct percpu_owned_value *row;
+	size_t n;
+	int e = percpu_reader_list_shown(r, i, &row, &n);
+
+	if (e != 0)
+		return e;
+	for (size_t k = 0; k < n; k++)
+		put_sample(p, "", PERCPU_OWNED_LABEL, row[k].name,
+			   percpu_number_of(is_whole ? (double)row[k].value : row[k].fvalue).text);
+	free(row);
+	return 0;
+}
+
 /* Print the values of series i. Leave out those that it does not have. Returns 0 or -ENOMEM. */
 static int put_values(struct printing *p, const struct percpu_reader *r, size_t i)
 {
@@ -246,7 +271,9 @@ static int put_values(struct printing *p, const struct percpu_reader *r, size_t 
 
 	if (p->s.kind != PERCPU_METRIC_HISTOGRAM)
 		take_exemplar(p, r, i, -INFINITY, INFINITY);
-	if (percpu_reader_counter(r, i, counts) == 0)
+	if (is_for_each_owner(p))
+		e = put_owners(p, r, i);
+	else if (percpu_reader_counter(r, i, counts) == 0)
 		put_sample(p, "", "", "", whole_number(counts[0]).text);
 	else if (percpu_reader_number(r, i, &v) == 0)
 		put_sample(p, "", "", "", percpu_number_of(v).text);

@@ -61,7 +61,7 @@ int percpu_reader_info(const struct percpu_reader *r, struct percpu_reader_info 
 	return 0;
 }
 
-/* Return the flags of extrema, or the rule of an owned gauge; 0 for other kinds. */
+/* Return the flags of extrema, or the rule of an owned gauge and its flags; 0 for other kinds. */
 static uint32_t flags_of(const struct percpu_picture_series *s)
 {
 	const struct percpu_kind_row *kind = percpu_kind_of(s->kind);
@@ -114,7 +114,7 @@ int percpu_reader_gauge(const struct percpu_reader *r, size_t i, int64_t *ret)
 	if (s == NULL || ret == NULL)
 		return -EINVAL;
 	if (s->kind == PERCPU_METRIC_OWNED_GAUGE)
-		return percpu_owned_gauge_fetch(s->object, PERCPU_OWNED_LIVING, ret);
+		return percpu_owned_gauge_fetch(s->object, percpu_owned_shown_of(s->object), ret);
 	if (s->kind != PERCPU_METRIC_GAUGE)
 		return -EINVAL;
 	if (s->error == 0)

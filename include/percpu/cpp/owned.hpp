@@ -14,17 +14,17 @@ namespace detail
 /* They are in segments only: owners need a file. */
 struct owned_gauge_calls {
 	using object = percpu_owned_gauge;
-	using options = percpu_owned_rule;
+	using options = unsigned;
 	using value = int64_t;
 	static constexpr auto kind = PERCPU_METRIC_OWNED_GAUGE;
 	static constexpr auto add = percpu_owned_gauge_add;
 	static constexpr auto set = percpu_owned_gauge_set;
 	static constexpr auto fetch = percpu_owned_gauge_fetch;
-	static void describe(percpu_declaration &d, percpu_owned_rule rule) noexcept
+	static void describe(percpu_declaration &d, unsigned rule) noexcept
 	{
-		d.flags = static_cast<uint32_t>(rule);
+		d.flags = rule;
 	}
-	static int declare(percpu_segment *s, const percpu_metric &m, percpu_owned_rule rule,
+	static int declare(percpu_segment *s, const percpu_metric &m, unsigned rule,
 			   object **ret) noexcept
 	{
 		return percpu_segment_owned_gauge(s, &m, rule, ret);
@@ -33,17 +33,17 @@ struct owned_gauge_calls {
 
 struct owned_fgauge_calls {
 	using object = percpu_owned_fgauge;
-	using options = percpu_owned_rule;
+	using options = unsigned;
 	using value = double;
 	static constexpr auto kind = PERCPU_METRIC_OWNED_FGAUGE;
 	static constexpr auto add = percpu_owned_fgauge_add;
 	static constexpr auto set = percpu_owned_fgauge_set;
 	static constexpr auto fetch = percpu_owned_fgauge_fetch;
-	static void describe(percpu_declaration &d, percpu_owned_rule rule) noexcept
+	static void describe(percpu_declaration &d, unsigned rule) noexcept
 	{
-		d.flags = static_cast<uint32_t>(rule);
+		d.flags = rule;
 	}
-	static int declare(percpu_segment *s, const percpu_metric &m, percpu_owned_rule rule,
+	static int declare(percpu_segment *s, const percpu_metric &m, unsigned rule,
 			   object **ret) noexcept
 	{
 		return percpu_segment_owned_fgauge(s, &m, rule, ret);
@@ -52,7 +52,8 @@ struct owned_fgauge_calls {
 
 } // namespace detail
 
-/** An owned gauge (owned.h). Its option is the rule; the default is PERCPU_OWNED_SUM. */
+/** An owned gauge (owned.h). Its option is the rule, with flags beside it; the default is
+ *  PERCPU_OWNED_SUM. */
 template <class Calls> class basic_owned_gauge : public handle<Calls>
 {
       public:
