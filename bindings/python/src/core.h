@@ -16,7 +16,9 @@
 /** The state of a module: its types and exceptions. */
 struct core_state {
 	PyTypeObject *segment;
-	PyObject *error; /* percpu.Error, an OSError */
+	PyTypeObject *series, *value;
+	PyObject *error;    /* percpu.Error, an OSError */
+	PyObject *complain; /* called with an errno when something could not be counted; or NULL */
 };
 
 /** A segment that is open to count. */

@@ -66,8 +66,24 @@ static PyObject *segment_join(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static PyObject *segment_leave(PyObject *object, PyObject *unused)
+{
+	struct core_segment *self = (struct core_segment *)object;
+	int e;
+
+	(void)unused;
+	Py_BEGIN_ALLOW_THREADS
+	e = percpu_segment_leave(self->s);
+	Py_END_ALLOW_THREADS
+	if (e != 0)
+		return core_raise(core_state_of(Py_TYPE(object)), e);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef segment_methods[] = {
 	{ "join", segment_join, METH_VARARGS, "join(name, resume=False)\n--\n\nBe an owner of this name." },
+	{ "leave", segment_leave, METH_NOARGS,
+	  "leave()\n--\n\nBe no owner any more: what it has in gauges is that of a dead one." },
 	{ NULL, NULL, 0, NULL },
 };
 

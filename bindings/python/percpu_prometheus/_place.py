@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""The file in which the processes of a directory count, and the name by which this one does."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Callable
+
+from percpu import _core
+
+from ._say import say_once
+
+FILE = "metrics.percpu"
+
+
+def directory() -> str | None:
+    """Return the directory that the environment names, as prometheus_client does."""
+    name = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if name is None:
+        name = os.environ.get("prometheus_multiproc_dir")
+    return os.path.abspath(name) if name else None
+
+
+def _options(path: str) -> dict[str, object]:
+    """Return how to open the file: with the permissions of its directory.
+
+    In a directory that all users may write to, a file of another user than root or the
+    directory's owner is refused.
+    """
+    folder = os.stat(os.path.dirname(path))
+    mode = stat.S_IMODE(folder.st_mode) & 0o666 | 0o600
+    open_to_all = bool(folder.st_mode & stat.S_IWOTH)
+    if folder.st_mode & stat.S_ISVTX:
+        mode &= 0o644
+    foreign = not open_to_all
+    try:
+        foreign = foreign or os.lstat(path).st_uid in (0, folder.st_uid)
+    except FileNotFoundError:
+        pass
+    return {"create": True, "mode": mode, "foreign": foreign}
+
+
+def _give_to_owner(path: str) -> None:
+    """Let the directory's owner have a file that root has made for workers of that user."""
+    folder = os.stat(os.path.dirname(path))
+    if os.geteuid() == 0 and folder.st_uid != 0 and os.lstat(path).st_uid == 0:
+        os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
+
+
+def _file_id(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class Place:
+    """A file, and the segments by which this process counts in it: one for each identity."""
+
+    def __init__(self, path: str, identify: Callable[[], object]) -> None:
+        self.path = path
+        self.identify = identify
+        self.forks = _core.forks()
+        self.segments: dict[str, _core.Segment] = {}
+        self.file_id: tuple[int, int] | None = None
+        if glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "*.db")):
+            say_once(
+                f"{os.path.dirname(path)} has .db files of prometheus_client's own multi-process "
+                "mode, which are not read: remove them"
+            )
+
+    def is_current(self) -> bool:
+        """Tell whether the path still leads to the file."""
+        return self.file_id is None or self.file_id == _file_id(self.path)
+
+    def segment(self) -> _core.Segment:
+        """Return the segment to count in as the process that this is now, or raise an OSError."""
+        name = str(self.identify())
+        forks = _core.forks()
+        if forks != self.forks:  # a child of fork has its parent's segments, and no name
+            self.segments = {name: s for s in list(self.segments.values())[-1:]}
+            self.forks = forks
+            for inherited in self.segments.values():
+                self._join(inherited, name)
+        found = self.segments.get(name)
+        if found is None:
+            found = self.segments.setdefault(name, self._open(name))
+        return found
+
+    def _open(self, name: str) -> _core.Segment:
+        segment = _core.Segment(self.path, **_options(self.path))
+        _give_to_owner(self.path)
+        self.file_id = _file_id(self.path)
+        self._join(segment, name)
+        return segment
+
+    def _join(self, segment: _core.Segment, name: str) -> None:
+        short = name.encode("utf-8", "replace")[:63].decode("utf-8", "ignore")
+        try:
+            segment.join(short or "-")
+        except OSError as e:
+            say_once(f"gauges have no name of this process: {e.args[-1]}")
+
+
+_places: dict[tuple[str, Callable[[], object]], Place] = {}
+
+
+def place_of(folder: str, identify: Callable[[], object]) -> Place:
+    """Return the place of a directory for such identities."""
+    key = (folder, identify)
+    place = _places.get(key)
+    if place is None or not place.is_current():
+        place = _places[key] = Place(os.path.join(folder, FILE), identify)
+    return place
+
+
+def leave(folder: str, identity: str) -> None:
+    """Be no longer the process of that name, if this one has it."""
+    for (named, _), place in list(_places.items()):
+        segment = place.segments.get(identity) if named == folder else None
+        if segment is not None:
+            segment.leave()

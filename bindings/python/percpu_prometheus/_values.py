@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""Values: what prometheus_client's metrics count in, as series of a segment."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from percpu import _core
+from prometheus_client.samples import Exemplar
+
+from ._place import Place, directory, place_of
+from ._say import say_once
+
+HELP = 1023  # bytes of a help text in a segment
+SLOTS = 128  # buckets that have a slot for exemplars each
+
+_RULES = {
+    "sum": _core.OWNED_SUM,
+    "min": _core.OWNED_MIN,
+    "max": _core.OWNED_MAX,
+    "mostrecent": _core.OWNED_RECENT,
+    "all": _core.OWNED_SUM | _core.OWNED_EACH,
+}
+
+
+class Declaration(NamedTuple):
+    """What all series of a metric have in common."""
+
+    kind: int
+    name: str
+    help: str
+    label_names: tuple[str, ...]
+    flags: int = 0
+    bounds: tuple[float, ...] = ()
+
+    def series(self, segment: _core.Segment, values: tuple[str, ...]) -> _core.Series:
+        """Find or create the series with these values of labels."""
+        return _core.Series(
+            segment,
+            self.kind,
+            self.name,
+            self.help,
+            self.label_names,
+            values,
+            self.flags,
+            self.bounds,
+        )
+
+
+def flags_of_mode(mode: str) -> int:
+    """Return the rule and the flags of a gauge's multiprocess mode."""
+    living = mode.startswith("live")
+    return _RULES[mode[4:] if living else mode] | (0 if living else _core.OWNED_KEEP)
+
+
+class Binder:
+    """Finds the series of a gauge anew, in a child of fork or under another identity."""
+
+    def __init__(self, place: Place, of: Declaration, values: tuple[str, ...]) -> None:
+        self.place = place
+        self.of = of
+        self.values = values
+        self.made: dict[_core.Segment, _core.Series] = {}
+
+    def series(self) -> _core.Series:
+        """Return the series by which this process counts, or raise an OSError."""
+        segment = self.place.segment()
+        found = self.made.get(segment)
+        if found is None:
+            found = self.made.setdefault(segment, self.of.series(segment, self.values))
+        return found
+
+    def __call__(self, value: _core.Value) -> _core.Series | None:
+        """Return that series, or None: the value keeps the former one."""
+        try:
+            return self.series()
+        except OSError as e:
+            say_once(f"{self.of.name} counts on as before: {e.args[-1]}")
+            return None
+
+
+class _Building(threading.local):
+    """Histograms whose buckets are still being made by this thread."""
+
+    def __init__(self) -> None:
+        self.parts: dict[tuple[str, tuple[str, ...]], list[tuple[PercpuValue, float]]] = {}
+
+
+_building = _Building()
+private: dict[str, None] = {}  # metrics that this process counts for itself
+
+
+class PercpuValue(_core.Value):
+    """A number in a segment. The signature is that of prometheus_client's values."""
+
+    __slots__ = ()
+    _multiprocess = True
+    _identify: Callable[[], object] = staticmethod(os.getpid)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> PercpuValue:
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        typ: str,
+        metric_name: str,
+        name: str,
+        labelnames: Sequence[str],
+        labelvalues: Sequence[str],
+        help_text: str,
+        multiprocess_mode: str = "",
+        **kwargs: Any,
+    ) -> None:
+        take_lower_case()
+        texts = help_text.encode("utf-8", "replace")[:HELP].decode("utf-8", "ignore")
+        of = Declaration(0, metric_name, texts, tuple(labelnames))
+        try:
+            self._declare(typ, name, of, tuple(labelvalues), multiprocess_mode)
+        except Exception as e:
+            private[metric_name] = None
+            why = e.args[-1] if isinstance(e, OSError) and e.args else e
+            say_once(f"{metric_name} is counted in each process for itself: {why}")
+
+    def _declare(
+        self, typ: str, name: str, of: Declaration, values: tuple[str, ...], mode: str
+    ) -> None:
+        if typ == "histogram":
+            self._build_histogram(name, of, values)
+            return
+        place = self._place()
+        if typ == "counter":
+            of = of._replace(kind=_core.FCOUNTER, name=name)
+            self.bind(_core.ROLE_COUNTER, of.series(place.segment(), values))
+        elif typ == "summary":
+            of = of._replace(kind=_core.HISTOGRAM)
+            role = _core.ROLE_SUMMARY_SUM if name.endswith("_sum") else _core.ROLE_SUMMARY_COUNT
+            self.bind(role, of.series(place.segment(), values))
+        elif typ == "gauge":
+            flags = flags_of_mode(mode or "all")
+            of = of._replace(kind=_core.OWNED_FGAUGE, name=name, flags=flags)
+            self._bind_gauge(Binder(place, of, values), mode.endswith("mostrecent"))
+        else:
+            raise ValueError(f"{typ} is no type that has values")
+
+    def _place(self) -> Place:
+        folder = directory()
+        if folder is None:
+            raise ValueError("PROMETHEUS_MULTIPROC_DIR is not set")
+        return place_of(folder, self._identify)
+
+    def _bind_gauge(self, binder: Binder, recent: bool) -> None:
+        role = _core.ROLE_RECENT if recent else _core.ROLE_GAUGE
+        identify = None if self._identify is os.getpid else self._identify
+        self.bind(role, binder.series(), 0, identify, binder)
+        if not recent:
+            self.inc(0)  # a process that declares a gauge has a value
+
+    def _build_histogram(self, name: str, of: Declaration, values: tuple[str, ...]) -> None:
+        """Note a part. The last one, the bucket of +Inf, declares the histogram."""
+        if name.endswith("_sum"):
+            _building.parts[of.name, values] = [(self, inf)]
+            return
+        of = of._replace(kind=_core.HISTOGRAM, label_names=of.label_names[:-1])
+        parts = _building.parts.get((of.name, values[:-1]))
+        if parts is None:
+            raise ValueError("it has a bucket without a sum")
+        parts.append((self, float(values[-1])))
+        if values[-1] == "+Inf":
+            del _building.parts[of.name, values[:-1]]
+            _bind_histogram(parts, of, self._place().segment(), values[:-1])
+
+    def set_exemplar(self, exemplar: Exemplar) -> None:
+        """Store the exemplar of the last update."""
+        if self.series is not None:
+            self.series.store_exemplar(exemplar.value, dict(exemplar.labels))
+
+    def get_exemplar(self) -> Exemplar | None:
+        """Return the exemplar that was stored last."""
+        series = self.series
+        if series is None or not 0 <= self.cell < SLOTS:
+            return None
+        got = series.fetch_exemplar(self.cell)
+        return None if got is None else Exemplar(*got)
+
+    @classmethod
+    def close_all_files(cls) -> None:
+        """Do nothing: the segment stays open for as long as a value is in it."""
+
+
+def _bind_histogram(
+    parts: list[tuple[PercpuValue, float]],
+    of: Declaration,
+    segment: _core.Segment,
+    values: tuple[str, ...],
+) -> None:
+    """Bind the sum and the buckets. Of buckets with one bound, only the first has observations."""
+    bounds = tuple(sorted({bound for _, bound in parts[1:] if -inf < bound < inf}))
+    if not bounds:
+        raise ValueError("it has no finite bound")
+    cells = {bound: i for i, bound in enumerate((*bounds, inf))}
+    series = of._replace(bounds=bounds).series(segment, values)
+    parts[0][0].bind(_core.ROLE_HISTOGRAM_SUM, series)
+    for value, bound in parts[1:]:
+        value.bind(_core.ROLE_HISTOGRAM_BUCKET, series, cells.pop(bound, -1))
+
+
+def take_lower_case() -> None:
+    """Take the name of the variable that prometheus_client has deprecated, as it does."""
+    lower = os.environ.get("prometheus_multiproc_dir")
+    if lower is not None and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = lower
+        warnings.warn(
+            "the variable prometheus_multiproc_dir is deprecated: name it PROMETHEUS_MULTIPROC_DIR",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+
+
+def MultiProcessValue(  # noqa: N802, the name is prometheus_client's
+    process_identifier: Callable[[], object] = os.getpid,
+) -> type[PercpuValue]:
+    """Return a class of values, for processes that this function tells apart."""
+
+    class Identified(PercpuValue):
+        __slots__ = ()
+        _identify = staticmethod(process_identifier)
+
+    return Identified
