@@ -27,7 +27,7 @@ def _values_of(child: Any) -> Iterator[_core.Value]:
 def _remove_series(child: Any) -> None:
     """Remove the series of a child for all processes."""
     for value in _values_of(child):
-        series = value.series
+        series = value.handle
         try:
             if series is not None:
                 if value.role in (_core.ROLE_GAUGE, _core.ROLE_RECENT):

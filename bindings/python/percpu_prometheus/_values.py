@@ -38,9 +38,9 @@ class Declaration(NamedTuple):
     flags: int = 0
     bounds: tuple[float, ...] = ()
 
-    def series(self, segment: _core.Segment, values: tuple[str, ...]) -> _core.Series:
+    def handle(self, segment: _core.Segment, values: tuple[str, ...]) -> _core.Handle:
         """Find or create the series with these values of labels."""
-        return _core.Series(
+        return _core.Handle(
             segment,
             self.kind,
             self.name,
@@ -65,20 +65,20 @@ class Binder:
         self.place = place
         self.of = of
         self.values = values
-        self.made: dict[_core.Segment, _core.Series] = {}
+        self.made: dict[_core.Segment, _core.Handle] = {}
 
-    def series(self) -> _core.Series:
+    def handle(self) -> _core.Handle:
         """Return the series by which this process counts, or raise an OSError."""
         segment = self.place.segment()
         found = self.made.get(segment)
         if found is None:
-            found = self.made.setdefault(segment, self.of.series(segment, self.values))
+            found = self.made.setdefault(segment, self.of.handle(segment, self.values))
         return found
 
-    def __call__(self, value: _core.Value) -> _core.Series | None:
+    def __call__(self, value: _core.Value) -> _core.Handle | None:
         """Return that series, or None: the value keeps the former one."""
         try:
-            return self.series()
+            return self.handle()
         except OSError as e:
             say_once(f"{self.of.name} counts on as before: {e.args[-1]}")
             return None
@@ -135,11 +135,11 @@ class PercpuValue(_core.Value):
         place = self._place()
         if typ == "counter":
             of = of._replace(kind=_core.FCOUNTER, name=name)
-            self.bind(_core.ROLE_COUNTER, of.series(place.segment(), values))
+            self.bind(_core.ROLE_COUNTER, of.handle(place.segment(), values))
         elif typ == "summary":
             of = of._replace(kind=_core.HISTOGRAM)
             role = _core.ROLE_SUMMARY_SUM if name.endswith("_sum") else _core.ROLE_SUMMARY_COUNT
-            self.bind(role, of.series(place.segment(), values))
+            self.bind(role, of.handle(place.segment(), values))
         elif typ == "gauge":
             flags = flags_of_mode(mode or "all")
             of = of._replace(kind=_core.OWNED_FGAUGE, name=name, flags=flags)
@@ -156,7 +156,7 @@ class PercpuValue(_core.Value):
     def _bind_gauge(self, binder: Binder, recent: bool) -> None:
         role = _core.ROLE_RECENT if recent else _core.ROLE_GAUGE
         identify = None if self._identify is os.getpid else self._identify
-        self.bind(role, binder.series(), 0, identify, binder)
+        self.bind(role, binder.handle(), 0, identify, binder)
         if not recent:
             self.inc(0)  # a process that declares a gauge has a value
 
@@ -176,12 +176,12 @@ class PercpuValue(_core.Value):
 
     def set_exemplar(self, exemplar: Exemplar) -> None:
         """Store the exemplar of the last update."""
-        if self.series is not None:
-            self.series.store_exemplar(exemplar.value, dict(exemplar.labels))
+        if self.handle is not None:
+            self.handle.store_exemplar(exemplar.value, dict(exemplar.labels))
 
     def get_exemplar(self) -> Exemplar | None:
         """Return the exemplar that was stored last."""
-        series = self.series
+        series = self.handle
         if series is None or not 0 <= self.cell < SLOTS:
             return None
         got = series.fetch_exemplar(self.cell)
@@ -203,7 +203,7 @@ def _bind_histogram(
     if not bounds:
         raise ValueError("it has no finite bound")
     cells = {bound: i for i, bound in enumerate((*bounds, inf))}
-    series = of._replace(bounds=bounds).series(segment, values)
+    series = of._replace(bounds=bounds).handle(segment, values)
     parts[0][0].bind(_core.ROLE_HISTOGRAM_SUM, series)
     for value, bound in parts[1:]:
         value.bind(_core.ROLE_HISTOGRAM_BUCKET, series, cells.pop(bound, -1))

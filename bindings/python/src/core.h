@@ -16,7 +16,7 @@
 /** The state of a module: its types and exceptions. */
 struct core_state {
 	PyTypeObject *segment;
-	PyTypeObject *series, *value;
+	PyTypeObject *handle, *value;
 	PyObject *error;    /* percpu.Error, an OSError */
 	PyObject *complain; /* called with an errno when something could not be counted; or NULL */
 };

@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "series.h"
+#include "value.h"
 
 enum method {
 	COUNTER_INC,

@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "series.h"
+#include "value.h"
 
 uint64_t core_forks;
 
@@ -117,7 +117,7 @@ static int module_exec(PyObject *module)
 		return -1;
 	(void)pthread_once(&watching_forks, watch_forks);
 	if (core_type_add(module, &core_segment_spec, &state->segment) < 0 ||
-	    core_type_add(module, &core_series_spec, &state->series) < 0 ||
+	    core_type_add(module, &core_handle_spec, &state->handle) < 0 ||
 	    core_type_add(module, &core_value_spec, &state->value) < 0)
 		return -1;
 	return add_constants(module);
@@ -128,7 +128,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_VISIT(state->segment);
-	Py_VISIT(state->series);
+	Py_VISIT(state->handle);
 	Py_VISIT(state->value);
 	Py_VISIT(state->complain);
 	Py_VISIT(state->error);
@@ -140,7 +140,7 @@ static int module_clear(PyObject *module)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_CLEAR(state->segment);
-	Py_CLEAR(state->series);
+	Py_CLEAR(state->handle);
 	Py_CLEAR(state->value);
 	Py_CLEAR(state->complain);
 	Py_CLEAR(state->error);

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "series.h"
+#include "value.h"
 
 #include <structmember.h>
 
@@ -20,7 +20,7 @@ uint64_t core_lost;
 
 /* The amount that this thread has added to the sum of a histogram, and not yet to a bucket. */
 static _Thread_local struct {
-	const struct core_series *of; /* NULL: none */
+	const struct core_handle *of; /* NULL: none */
 	double amount;
 } pending;
 
@@ -93,9 +93,9 @@ static void number_add(struct core_value *v, double amount)
 
 /* Keep the former series alive, which another thread may be using. Returns 0, or -1 with an
  * exception. */
-static int replace_series(struct core_value *v, PyObject *series)
+static int replace_handle(struct core_value *v, PyObject *series)
 {
-	struct core_series *former = __atomic_load_n(&v->series, __ATOMIC_ACQUIRE);
+	struct core_handle *former = __atomic_load_n(&v->handle, __ATOMIC_ACQUIRE);
 
 	if ((PyObject *)former == series)
 		return 0;
@@ -103,7 +103,7 @@ static int replace_series(struct core_value *v, PyObject *series)
 		return -1;
 	if (former != NULL && PyList_Append(v->former, (PyObject *)former) < 0)
 		return -1;
-	__atomic_store_n(&v->series, (struct core_series *)Py_NewRef(series), __ATOMIC_RELEASE);
+	__atomic_store_n(&v->handle, (struct core_handle *)Py_NewRef(series), __ATOMIC_RELEASE);
 	Py_XDECREF(former);
 	return 0;
 }
@@ -118,8 +118,8 @@ static int bind_again(struct core_value *v)
 
 	if (series == NULL)
 		return -1;
-	if (Py_TYPE(series) == Py_TYPE(v->series))
-		e = replace_series(v, series);
+	if (Py_TYPE(series) == Py_TYPE(v->handle))
+		e = replace_handle(v, series);
 	Py_DECREF(series);
 	if (e == 0)
 		__atomic_store_n(&v->forks, forks, __ATOMIC_RELAXED);
@@ -145,7 +145,7 @@ static int identify_again(struct core_value *v)
 }
 
 /* Return the series of a gauge. NULL: with an exception. */
-static struct core_series *gauge_series(struct core_value *v)
+static struct core_handle *gauge_handle(struct core_value *v)
 {
 	if (v->identify != NULL && identify_again(v) < 0)
 		return NULL;
@@ -153,14 +153,14 @@ static struct core_series *gauge_series(struct core_value *v)
 		    __atomic_load_n(&core_forks, __ATOMIC_RELAXED) &&
 	    v->binder != NULL && bind_again(v) < 0)
 		return NULL;
-	return __atomic_load_n(&v->series, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&v->handle, __ATOMIC_ACQUIRE);
 }
 
 /* Updates. */
 
 int core_value_add(struct core_value *v, double amount)
 {
-	struct core_series *s = v->series;
+	struct core_handle *s = v->handle;
 	int e;
 
 	if (v->role == CORE_PRIVATE) {
@@ -168,12 +168,12 @@ int core_value_add(struct core_value *v, double amount)
 		return 0;
 	}
 	if (v->role == CORE_COUNTER) {
-		e = percpu_fcounter_add(core_series_handle(s), amount);
+		e = percpu_fcounter_add(core_handle_get(s), amount);
 	} else {
-		s = gauge_series(v);
+		s = gauge_handle(v);
 		if (s == NULL)
 			return -1;
-		e = percpu_owned_fgauge_add(core_series_handle(s), amount);
+		e = percpu_owned_fgauge_add(core_handle_get(s), amount);
 	}
 	if (e != 0)
 		core_lose(s->segment, e);
@@ -182,17 +182,17 @@ int core_value_add(struct core_value *v, double amount)
 
 int core_value_set(struct core_value *v, double value)
 {
-	struct core_series *s;
+	struct core_handle *s;
 	int e;
 
 	if (v->role == CORE_PRIVATE) {
 		number_set(v, value);
 		return 0;
 	}
-	s = gauge_series(v);
+	s = gauge_handle(v);
 	if (s == NULL)
 		return -1;
-	e = percpu_owned_fgauge_set(core_series_handle(s), value);
+	e = percpu_owned_fgauge_set(core_handle_get(s), value);
 	if (e != 0)
 		core_lose(s->segment, e);
 	return 0;
@@ -201,20 +201,20 @@ int core_value_set(struct core_value *v, double value)
 void core_value_record(struct core_value *sum, double amount)
 {
 	if (!(amount - amount == 0)) /* infinite, or not a number */
-		core_lose(sum->series->segment, -EDOM);
-	percpu_histogram_record(core_series_handle(sum->series), amount);
+		core_lose(sum->handle->segment, -EDOM);
+	percpu_histogram_record(core_handle_get(sum->handle), amount);
 }
 
 /* Record in a bucket what was added to the sum before, or else its bound. */
 static void record_in_bucket(struct core_value *v, double times)
 {
-	const struct percpu_histogram *h = core_series_handle(v->series);
+	const struct percpu_histogram *h = core_handle_get(v->handle);
 	size_t last = h->bounds_n - 1;
 	double amount = h->bounds[(size_t)v->cell > last ? last : (size_t)v->cell];
 
 	if ((size_t)v->cell > last)
 		amount = nextafter(amount, INFINITY);
-	if (pending.of == v->series)
+	if (pending.of == v->handle)
 		amount = pending.amount;
 	pending.of = NULL;
 	for (; times >= 1; times--)
@@ -224,13 +224,13 @@ static void record_in_bucket(struct core_value *v, double times)
 /* Set a counter: reset it, and add. */
 static void counter_set(struct core_value *v, double value)
 {
-	struct percpu_fcounter *c = core_series_handle(v->series);
+	struct percpu_fcounter *c = core_handle_get(v->handle);
 	int e;
 
 	percpu_fcounter_zero(c);
 	e = value != 0 ? percpu_fcounter_add(c, value) : 0;
 	if (e != 0)
-		core_lose(v->series->segment, e);
+		core_lose(v->handle->segment, e);
 }
 
 static PyObject *value_inc(PyObject *object, PyObject *arg)
@@ -242,7 +242,7 @@ static PyObject *value_inc(PyObject *object, PyObject *arg)
 		return NULL;
 	switch (v->role) {
 	case CORE_HISTOGRAM_SUM:
-		pending.of = v->series;
+		pending.of = v->handle;
 		pending.amount = amount;
 		break;
 	case CORE_HISTOGRAM_BUCKET:
@@ -274,7 +274,7 @@ static PyObject *value_set(PyObject *object, PyObject *args, PyObject *kwargs)
 	if (v->role == CORE_COUNTER)
 		counter_set(v, value);
 	else if (v->role > CORE_RECENT)
-		core_lose(v->series->segment, -ENOTSUP);
+		core_lose(v->handle->segment, -ENOTSUP);
 	else if (core_value_set(v, value) < 0)
 		return NULL;
 	Py_RETURN_NONE;
@@ -293,7 +293,7 @@ static double part_of(const struct core_value *v, const struct percpu_histogram_
 
 static PyObject *histogram_get(struct core_value *v)
 {
-	const struct percpu_histogram *h = core_series_handle(v->series);
+	const struct percpu_histogram *h = core_handle_get(v->handle);
 	struct percpu_histogram_snapshot *s;
 	double part;
 
@@ -306,12 +306,12 @@ static PyObject *histogram_get(struct core_value *v)
 
 static PyObject *gauge_get(struct core_value *v)
 {
-	struct core_series *s = gauge_series(v);
+	struct core_handle *s = gauge_handle(v);
 	double own = 0;
 
 	if (s == NULL)
 		return NULL;
-	(void)percpu_owned_fgauge_own(core_series_handle(s), &own); /* none: 0 */
+	(void)percpu_owned_fgauge_own(core_handle_get(s), &own); /* none: 0 */
 	return PyFloat_FromDouble(own);
 }
 
@@ -324,7 +324,7 @@ static PyObject *value_get(PyObject *object, PyObject *unused)
 	case CORE_PRIVATE:
 		return PyFloat_FromDouble(number_of(v));
 	case CORE_COUNTER:
-		return PyFloat_FromDouble(percpu_fcounter_fetch(core_series_handle(v->series)));
+		return PyFloat_FromDouble(percpu_fcounter_fetch(core_handle_get(v->handle)));
 	case CORE_GAUGE:
 	case CORE_RECENT:
 		return gauge_get(v);
@@ -343,7 +343,7 @@ static PyObject *value_bind(PyObject *object, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "iO|nOO:bind", &role, &series, &cell, &identify, &binder))
 		return NULL;
-	if (role <= CORE_PRIVATE || role >= CORE_ROLES || v->series != NULL) {
+	if (role <= CORE_PRIVATE || role >= CORE_ROLES || v->handle != NULL) {
 		PyErr_SetString(PyExc_ValueError, "no such role, or bound before");
 		return NULL;
 	}
@@ -351,7 +351,7 @@ static PyObject *value_bind(PyObject *object, PyObject *args)
 	v->identify = identify != Py_None ? Py_NewRef(identify) : NULL;
 	v->binder = binder != Py_None ? Py_NewRef(binder) : NULL;
 	v->forks = core_forks;
-	v->series = (struct core_series *)Py_NewRef(series);
+	v->handle = (struct core_handle *)Py_NewRef(series);
 	v->role = (enum core_role)role;
 	Py_RETURN_NONE;
 }
@@ -361,7 +361,7 @@ static int value_traverse(PyObject *object, visitproc visit, void *arg)
 	struct core_value *v = (struct core_value *)object;
 
 	Py_VISIT(Py_TYPE(object));
-	Py_VISIT(v->series);
+	Py_VISIT(v->handle);
 	Py_VISIT(v->former);
 	Py_VISIT(v->identify);
 	Py_VISIT(v->identity);
@@ -374,7 +374,7 @@ static int value_clear(PyObject *object)
 	struct core_value *v = (struct core_value *)object;
 
 	v->role = CORE_PRIVATE;
-	Py_CLEAR(v->series);
+	Py_CLEAR(v->handle);
 	Py_CLEAR(v->former);
 	Py_CLEAR(v->identify);
 	Py_CLEAR(v->identity);
@@ -403,7 +403,7 @@ static PyMethodDef value_methods[] = {
 static PyMemberDef value_members[] = {
 	{ "role", T_INT, offsetof(struct core_value, role), READONLY, NULL },
 	{ "cell", T_PYSSIZET, offsetof(struct core_value, cell), READONLY, NULL },
-	{ "series", T_OBJECT, offsetof(struct core_value, series), READONLY, NULL },
+	{ "handle", T_OBJECT, offsetof(struct core_value, handle), READONLY, NULL },
 	{ NULL, 0, 0, 0, NULL },
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series.c - percpu._core.Series: one series of a segment, to count in.
+ * handle.c - percpu._core.Handle: one series of a segment, to count in.
  */
-#include "series.h"
+#include "value.h"
 
 /* Return a tuple of bytes for a tuple of str. Lone surrogates become bytes that are no UTF-8, which
  * the library counts as invalid. */
@@ -42,7 +42,7 @@ static void strings_of(PyObject *texts, const char **out)
 		out[i] = PyBytes_AsString(PyTuple_GetItem(texts, i));
 }
 
-static int find_in_family(struct core_series *s, void **handle)
+static int find_in_family(struct core_handle *s, void **handle)
 {
 	struct percpu_text values[PERCPU_METRIC_LABELS];
 	uint64_t removals = percpu_family_removals(s->family);
@@ -51,13 +51,13 @@ static int find_in_family(struct core_series *s, void **handle)
 	texts_of(s->values, values);
 	e = percpu_family_series(s->family, s->kind, values, handle);
 	if (e == 0) {
-		__atomic_store_n(&s->handle, *handle, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->object, *handle, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->removals, removals, __ATOMIC_RELEASE);
 	}
 	return e;
 }
 
-void *core_series_find(struct core_series *s)
+void *core_handle_find(struct core_handle *s)
 {
 	void *handle;
 	int e;
@@ -65,17 +65,17 @@ void *core_series_find(struct core_series *s)
 	Py_BEGIN_ALLOW_THREADS
 	e = find_in_family(s, &handle);
 	Py_END_ALLOW_THREADS
-	return e == 0 ? handle : __atomic_load_n(&s->handle, __ATOMIC_RELAXED);
+	return e == 0 ? handle : __atomic_load_n(&s->object, __ATOMIC_RELAXED);
 }
 
 /* Declare the metric or family of d, and find the series. Returns 0 or -errno. */
-static int declare_series(struct core_series *s, struct percpu_declaration *d)
+static int declare_series(struct core_handle *s, struct percpu_declaration *d)
 {
 	void *handle;
 	int e;
 
 	if (d->labels == 0) {
-		d->ret.counter = (struct percpu_counter **)&s->handle; /* any kind */
+		d->ret.counter = (struct percpu_counter **)&s->object; /* any kind */
 		return percpu_segment_declare(s->segment->s, d, 1);
 	}
 	d->cap = PERCPU_FAMILY_CAP;
@@ -106,7 +106,7 @@ static int copy_bounds(PyObject *tuple, double **ret, size_t *ret_n)
 	return 0;
 }
 
-static int series_open(struct core_series *s, struct percpu_declaration *d, PyObject *label_names)
+static int handle_open(struct core_handle *s, struct percpu_declaration *d, PyObject *label_names)
 {
 	PyObject *names = encode_all(label_names);
 	const char *strings[PERCPU_METRIC_LABELS];
@@ -135,7 +135,7 @@ static int series_open(struct core_series *s, struct percpu_declaration *d, PyOb
 }
 
 /* Open the series with these bounds of a histogram, or with none. */
-static int series_open_bounds(struct core_series *s, struct percpu_declaration *d, PyObject *names,
+static int handle_open_bounds(struct core_handle *s, struct percpu_declaration *d, PyObject *names,
 			      PyObject *bounds)
 {
 	struct percpu_histogram_options o = { .size = sizeof(o) };
@@ -149,27 +149,27 @@ static int series_open_bounds(struct core_series *s, struct percpu_declaration *
 		o.flags = o.bounds_n != 0 ? 0 : PERCPU_HISTOGRAM_SUMMARY;
 		d->histogram = &o;
 	}
-	e = series_open(s, d, names);
+	e = handle_open(s, d, names);
 	PyMem_Free(own);
 	return e;
 }
 
-static PyObject *series_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	struct core_state *state = core_state_of(type);
 	struct percpu_declaration d = { .size = sizeof(d) };
 	PyObject *segment, *label_names, *label_values, *bounds;
-	struct core_series *self;
+	struct core_handle *self;
 
 	if (kwargs != NULL && PyDict_Size(kwargs) != 0) {
-		PyErr_SetString(PyExc_TypeError, "Series takes no keywords");
+		PyErr_SetString(PyExc_TypeError, "Handle takes no keywords");
 		return NULL;
 	}
-	if (!PyArg_ParseTuple(args, "O!IszO!O!IO!:Series", state->segment, &segment, &d.kind,
+	if (!PyArg_ParseTuple(args, "O!IszO!O!IO!:Handle", state->segment, &segment, &d.kind,
 			      &d.name, &d.help, &PyTuple_Type, &label_names, &PyTuple_Type,
 			      &label_values, &d.flags, &PyTuple_Type, &bounds))
 		return NULL;
-	self = (struct core_series *)PyType_GenericAlloc(type, 0);
+	self = (struct core_handle *)PyType_GenericAlloc(type, 0);
 	if (self == NULL)
 		return NULL;
 	self->segment = (struct core_segment *)Py_NewRef(segment);
@@ -177,14 +177,14 @@ static PyObject *series_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	self->name = PyBytes_FromString(d.name);
 	self->values = encode_all(label_values);
 	if (self->name == NULL || self->values == NULL ||
-	    series_open_bounds(self, &d, label_names, bounds) < 0)
+	    handle_open_bounds(self, &d, label_names, bounds) < 0)
 		Py_CLEAR(self);
 	return (PyObject *)self;
 }
 
-static void series_dealloc(PyObject *object)
+static void handle_dealloc(PyObject *object)
 {
-	struct core_series *self = (struct core_series *)object;
+	struct core_handle *self = (struct core_handle *)object;
 	PyTypeObject *type = Py_TYPE(object);
 
 	Py_XDECREF(self->segment);
@@ -194,9 +194,9 @@ static void series_dealloc(PyObject *object)
 	Py_DECREF(type);
 }
 
-static PyObject *series_remove(PyObject *object, PyObject *unused)
+static PyObject *handle_remove(PyObject *object, PyObject *unused)
 {
-	struct core_series *self = (struct core_series *)object;
+	struct core_handle *self = (struct core_handle *)object;
 	const char *values[PERCPU_METRIC_LABELS];
 	int e;
 
@@ -213,7 +213,7 @@ static PyObject *series_remove(PyObject *object, PyObject *unused)
 }
 
 /* Find or create the exemplars. Returns NULL if there are none to be had. */
-static struct percpu_exemplars *series_exemplars(struct core_series *s)
+static struct percpu_exemplars *handle_exemplars(struct core_handle *s)
 {
 	struct percpu_exemplars *x = __atomic_load_n(&s->exemplars, __ATOMIC_ACQUIRE);
 	struct percpu_metric m = { .size = sizeof(m), .name = PyBytes_AsString(s->name) };
@@ -254,9 +254,9 @@ static Py_ssize_t exemplar_labels(PyObject *dict, struct percpu_exemplar_label *
 	return n;
 }
 
-static PyObject *series_store_exemplar(PyObject *object, PyObject *args)
+static PyObject *handle_store_exemplar(PyObject *object, PyObject *args)
 {
-	struct core_series *self = (struct core_series *)object;
+	struct core_handle *self = (struct core_handle *)object;
 	struct percpu_exemplar_label labels[PERCPU_EXEMPLAR_LABELS];
 	struct percpu_exemplars *x;
 	PyObject *dict;
@@ -269,7 +269,7 @@ static PyObject *series_store_exemplar(PyObject *object, PyObject *args)
 	n = exemplar_labels(dict, labels);
 	if (n < 0)
 		return NULL;
-	x = series_exemplars(self);
+	x = handle_exemplars(self);
 	e = x != NULL ? percpu_exemplars_store(x, value, labels, (size_t)n) : -ENOMEM;
 	return PyBool_FromLong(e == 0);
 }
@@ -289,9 +289,9 @@ static PyObject *exemplar_dict(const struct percpu_exemplar *got)
 	return dict;
 }
 
-static PyObject *series_fetch_exemplar(PyObject *object, PyObject *slot)
+static PyObject *handle_fetch_exemplar(PyObject *object, PyObject *slot)
 {
-	struct core_series *self = (struct core_series *)object;
+	struct core_handle *self = (struct core_handle *)object;
 	struct percpu_exemplars *x = __atomic_load_n(&self->exemplars, __ATOMIC_ACQUIRE);
 	size_t i = PyLong_AsSize_t(slot);
 	struct percpu_exemplar got;
@@ -303,23 +303,23 @@ static PyObject *series_fetch_exemplar(PyObject *object, PyObject *slot)
 	return Py_BuildValue("(Ndd)", exemplar_dict(&got), got.value, (double)got.time * 1e-9);
 }
 
-static PyMethodDef series_methods[] = {
-	{ "remove", series_remove, METH_NOARGS, NULL },
-	{ "store_exemplar", series_store_exemplar, METH_VARARGS, NULL },
-	{ "fetch_exemplar", series_fetch_exemplar, METH_O, NULL },
+static PyMethodDef handle_methods[] = {
+	{ "remove", handle_remove, METH_NOARGS, NULL },
+	{ "store_exemplar", handle_store_exemplar, METH_VARARGS, NULL },
+	{ "fetch_exemplar", handle_fetch_exemplar, METH_O, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 
-static PyType_Slot series_slots[] = {
-	{ Py_tp_new, (void *)series_new },
-	{ Py_tp_dealloc, (void *)series_dealloc },
-	{ Py_tp_methods, series_methods },
+static PyType_Slot handle_slots[] = {
+	{ Py_tp_new, (void *)handle_new },
+	{ Py_tp_dealloc, (void *)handle_dealloc },
+	{ Py_tp_methods, handle_methods },
 	{ 0, NULL },
 };
 
-PyType_Spec core_series_spec = {
-	.name = "percpu._core.Series",
-	.basicsize = sizeof(struct core_series),
+PyType_Spec core_handle_spec = {
+	.name = "percpu._core.Handle",
+	.basicsize = sizeof(struct core_handle),
 	.flags = Py_TPFLAGS_DEFAULT,
-	.slots = series_slots,
+	.slots = handle_slots,
 };

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series.h - one series of a segment, with the handle by which this process counts in it; and values,
+ * value.h - one series of a segment, with the handle by which this process counts in it; and values,
  * which are what prometheus_client has in place of series.
  */
-#ifndef PERCPU_PYTHON_SERIES_H
-#define PERCPU_PYTHON_SERIES_H
+#ifndef PERCPU_PYTHON_VALUE_H
+#define PERCPU_PYTHON_VALUE_H
 
 #include "core.h"
 
 /** A metric without labels, or one series of a family. */
-struct core_series {
+struct core_handle {
 	PyObject_HEAD
 	struct core_segment *segment;
 	struct percpu_family *family; /* NULL: a metric without labels */
 	PyObject *name;		      /* bytes */
 	PyObject *values;	      /* of labels: a tuple of bytes */
 	enum percpu_metric_kind kind;
-	void *handle;	   /* atomic */
+	void *object;	   /* atomic */
 	uint64_t removals; /* atomic: percpu_family_removals() before the handle was found */
 	struct percpu_exemplars *exemplars; /* atomic; NULL: none so far */
 };
 
 /** Find the series of a family again. Returns its handle, or the former one if that fails. */
-void *core_series_find(struct core_series *s);
+void *core_handle_find(struct core_handle *s);
 
 /** Return the handle. A series that a process has removed begins anew. */
-static inline void *core_series_handle(struct core_series *s)
+static inline void *core_handle_get(struct core_handle *s)
 {
 	if (s->family != NULL && percpu_family_removals(s->family) !=
 					 __atomic_load_n(&s->removals, __ATOMIC_ACQUIRE))
-		return core_series_find(s);
-	return __atomic_load_n(&s->handle, __ATOMIC_RELAXED);
+		return core_handle_find(s);
+	return __atomic_load_n(&s->object, __ATOMIC_RELAXED);
 }
 
 /** What a value of prometheus_client is in a segment. */
@@ -51,7 +51,7 @@ struct core_value {
 	PyObject_HEAD
 	enum core_role role;
 	Py_ssize_t cell;	    /* of a bucket; -1: no observation is ever in it */
-	struct core_series *series; /* atomic; NULL: private */
+	struct core_handle *handle; /* atomic; NULL: private */
 	PyObject *former;	    /* the series that the value had, which other threads may be using */
 	PyObject *identify;	    /* the process identifier to call; NULL: the pid */
 	PyObject *identity;	    /* what it last returned */
@@ -83,7 +83,7 @@ void core_lose(struct core_segment *segment, int e);
 /** How often something could not be counted. */
 extern uint64_t core_lost;
 
-extern PyType_Spec core_series_spec, core_value_spec;
+extern PyType_Spec core_handle_spec, core_value_spec;
 
 /** Functions of the module. */
 PyObject *core_install_methods(PyObject *module, PyObject *args);
