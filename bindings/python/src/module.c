@@ -9,9 +9,14 @@ struct core_state *core_state_of(PyTypeObject *type)
 	return PyType_GetModuleState(type);
 }
 
-PyObject *core_raise(struct core_state *state, int e)
+PyObject *core_text(const char *text)
 {
-	PyObject *value = Py_BuildValue("(is)", -e, percpu_error());
+	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
+}
+
+static PyObject *raise_with(struct core_state *state, int e, const char *why)
+{
+	PyObject *value = Py_BuildValue("(iN)", -e, core_text(why));
 
 	if (value != NULL) {
 		PyErr_SetObject(state->error, value);
@@ -20,21 +25,55 @@ PyObject *core_raise(struct core_state *state, int e)
 	return NULL;
 }
 
+PyObject *core_raise(struct core_state *state, int e)
+{
+	const char *why = percpu_error();
+
+	return raise_with(state, e, why[0] != 0 ? why : percpu_strerror(e));
+}
+
+PyObject *core_raise_plain(struct core_state *state, int e)
+{
+	return raise_with(state, e, percpu_strerror(e));
+}
+
 int core_type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **ret)
 {
 	*ret = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
 	return *ret == NULL ? -1 : PyModule_AddType(module, *ret);
 }
 
+PyObject *core_tuple(PyTypeObject *type, PyObject *const *values, Py_ssize_t n)
+{
+	PyObject *tuple = PyStructSequence_New(type);
+	int whole = tuple != NULL;
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		whole = whole && values[i] != NULL;
+		if (tuple != NULL)
+			PyStructSequence_SetItem(tuple, i, values[i]);
+		else
+			Py_XDECREF(values[i]);
+	}
+	if (whole)
+		return tuple;
+	Py_XDECREF(tuple);
+	return NULL;
+}
+
 static int module_exec(PyObject *module)
 {
 	struct core_state *state = PyModule_GetState(module);
 
-	state->error = PyErr_NewExceptionWithDoc("percpu.Error", "A call failed: errno, and a sentence.",
-						 PyExc_OSError, NULL);
+	state->error = PyErr_NewExceptionWithDoc(
+		"percpu.Error", "A call failed: errno, and a sentence.", PyExc_OSError, NULL);
 	if (state->error == NULL || PyModule_AddObjectRef(module, "Error", state->error) < 0)
 		return -1;
-	return core_type_add(module, &core_segment_spec, &state->segment);
+	if (core_type_add(module, &core_segment_spec, &state->segment) < 0 ||
+	    core_type_add(module, &core_reader_spec, &state->reader) < 0 ||
+	    core_type_add(module, &core_series_spec, &state->series) < 0)
+		return -1;
+	return core_reader_tuples_add(module, state);
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
@@ -42,6 +81,11 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_VISIT(state->segment);
+	Py_VISIT(state->reader);
+	Py_VISIT(state->series);
+	Py_VISIT(state->reader_info);
+	Py_VISIT(state->owned_value);
+	Py_VISIT(state->exemplar);
 	Py_VISIT(state->error);
 	return 0;
 }
@@ -51,6 +95,11 @@ static int module_clear(PyObject *module)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_CLEAR(state->segment);
+	Py_CLEAR(state->reader);
+	Py_CLEAR(state->series);
+	Py_CLEAR(state->reader_info);
+	Py_CLEAR(state->owned_value);
+	Py_CLEAR(state->exemplar);
 	Py_CLEAR(state->error);
 	return 0;
 }
