@@ -6,8 +6,8 @@
 
 static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "name", "create", "anew", "foreign", "fallback", "mode", "program",
-				 NULL };
+	static char *names[] = { "name",     "create", "anew",	  "foreign",
+				 "fallback", "mode",   "program", NULL };
 	struct percpu_segment_options o = { .size = sizeof(o) };
 	struct core_segment *self;
 	PyObject *name;
@@ -27,10 +27,9 @@ static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	self->name = name;
 	flags = (create ? PERCPU_SEGMENT_CREATE : 0U) | (anew ? PERCPU_SEGMENT_ANEW : 0U) |
 		(foreign ? PERCPU_SEGMENT_FOREIGN : 0U) | (fallback ? PERCPU_SEGMENT_FALLBACK : 0U);
-	Py_BEGIN_ALLOW_THREADS
-	e = percpu_segment_open(PyBytes_AsString(name), flags, &o, &self->s);
-	Py_END_ALLOW_THREADS
-	if (e != 0) {
+	Py_BEGIN_ALLOW_THREADS e = percpu_segment_open(PyBytes_AsString(name), flags, &o, &self->s);
+	Py_END_ALLOW_THREADS if (e != 0)
+	{
 		core_raise(core_state_of(type), e);
 		Py_DECREF(self);
 		return NULL;
@@ -58,11 +57,9 @@ static PyObject *segment_join(PyObject *object, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "s|p:join", &name, &resume))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	e = percpu_segment_join(self->s, name, resume ? PERCPU_OWNERS_RESUME : 0);
-	Py_END_ALLOW_THREADS
-	if (e != 0)
-		return core_raise(core_state_of(Py_TYPE(object)), e);
+	Py_BEGIN_ALLOW_THREADS e =
+		percpu_segment_join(self->s, name, resume ? PERCPU_OWNERS_RESUME : 0);
+	Py_END_ALLOW_THREADS if (e != 0) return core_raise(core_state_of(Py_TYPE(object)), e);
 	Py_RETURN_NONE;
 }
 
@@ -72,16 +69,14 @@ static PyObject *segment_leave(PyObject *object, PyObject *unused)
 	int e;
 
 	(void)unused;
-	Py_BEGIN_ALLOW_THREADS
-	e = percpu_segment_leave(self->s);
-	Py_END_ALLOW_THREADS
-	if (e != 0)
-		return core_raise(core_state_of(Py_TYPE(object)), e);
+	Py_BEGIN_ALLOW_THREADS e = percpu_segment_leave(self->s);
+	Py_END_ALLOW_THREADS if (e != 0) return core_raise(core_state_of(Py_TYPE(object)), e);
 	Py_RETURN_NONE;
 }
 
 static PyMethodDef segment_methods[] = {
-	{ "join", segment_join, METH_VARARGS, "join(name, resume=False)\n--\n\nBe an owner of this name." },
+	{ "join", segment_join, METH_VARARGS,
+	  "join(name, resume=False)\n--\n\nBe an owner of this name." },
 	{ "leave", segment_leave, METH_NOARGS,
 	  "leave()\n--\n\nBe no owner any more: what it has in gauges is that of a dead one." },
 	{ NULL, NULL, 0, NULL },

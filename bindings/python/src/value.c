@@ -408,12 +408,9 @@ static PyMemberDef value_members[] = {
 };
 
 static PyType_Slot value_slots[] = {
-	{ Py_tp_dealloc, (void *)value_dealloc },
-	{ Py_tp_traverse, (void *)value_traverse },
-	{ Py_tp_clear, (void *)value_clear },
-	{ Py_tp_methods, value_methods },
-	{ Py_tp_members, value_members },
-	{ 0, NULL },
+	{ Py_tp_dealloc, (void *)value_dealloc }, { Py_tp_traverse, (void *)value_traverse },
+	{ Py_tp_clear, (void *)value_clear },	  { Py_tp_methods, value_methods },
+	{ Py_tp_members, value_members },	  { 0, NULL },
 };
 
 PyType_Spec core_value_spec = {
