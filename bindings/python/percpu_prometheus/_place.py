@@ -20,7 +20,12 @@ def directory() -> str | None:
     name = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if name is None:
         name = os.environ.get("prometheus_multiproc_dir")
-    return os.path.abspath(name) if name else None
+    return absolute(name) if name else None
+
+
+def absolute(folder: str | os.PathLike[str]) -> str:
+    """Return the folder's path, which does not depend on the process's current directory."""
+    return os.path.abspath(os.fspath(folder))
 
 
 def _options(path: str) -> dict[str, object]:

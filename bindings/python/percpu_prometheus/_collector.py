@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""A scrape: the series of a directory's file as prometheus_client's metrics."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
+
+from percpu import Error, Reader, Series, _core
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Exemplar, Sample
+from prometheus_client.utils import floatToGoString
+
+from ._metrics import types
+from ._place import FILE
+from ._say import say_once
+
+_Labels = dict[str, str]
+_Exemplars = dict[int, Exemplar]
+
+
+class _File:
+    """A reader that stays open, so that a scrape reads values and not all names anew."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lock = threading.Lock()
+        self.reader: Reader | None = None
+
+    def read(self) -> tuple[Reader, list[Series]]:
+        """Take a picture, of the file that has the path now."""
+        if self.reader is not None:
+            try:
+                return self.reader, self.reader.read()
+            except Error as e:
+                self.reader = None
+                if e.errno not in (errno.ESTALE, errno.EBADF, errno.ENOENT, errno.EBADMSG):
+                    raise
+        self.reader = Reader(self.path)
+        return self.reader, self.reader.read()
+
+
+_files: dict[str, _File] = {}
+
+
+def _forget() -> None:
+    """In a child of fork: another thread of the parent may have had a lock."""
+    _files.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def samples_of_file(path: str) -> list[Metric]:
+    """Return the metrics of a file."""
+    file = _files.setdefault(path, _File(path))
+    with file.lock:
+        reader, all_series = file.read()
+        return list(_metrics(reader, all_series))
+
+
+def _metrics(reader: Reader, all_series: list[Series]) -> Iterator[Metric]:
+    metric: Metric | None = None
+    before = ""
+    overflows: list[Series] = []
+    for series in all_series:
+        show = _SHOWN.get(series.kind)
+        if show is None:
+            continue
+        if metric is None or series.name != before:
+            if metric is not None and metric.samples:
+                yield metric
+            before = series.name
+            metric = _metric_of(series)
+            if series.overflows or series.invalid:
+                overflows.append(series)
+        show(metric, reader, series)
+    if metric is not None and metric.samples:
+        yield metric
+    if overflows:
+        yield _overflow_metric(overflows)
+
+
+def _metric_of(series: Series) -> Metric:
+    kind = types.get(series.name) or _TYPES[series.kind]
+    name = series.name
+    if kind == "histogram" and series.flags:
+        kind = "summary"
+    elif kind == "counter":
+        name = name.removesuffix("_total")
+    elif kind == "info":
+        name = name.removesuffix("_info")
+    return Metric(name, series.help, kind)
+
+
+def _labels(series: Series) -> _Labels:
+    return dict(zip(series.label_names, series.label_values))
+
+
+def _exemplars(reader: Reader, series: Series) -> _Exemplars:
+    return {
+        e.slot: Exemplar(dict(e.labels), e.value, e.time) for e in reader.exemplars(series) or ()
+    }
+
+
+def _show_counter(metric: Metric, reader: Reader, series: Series) -> None:
+    if series.value is None:
+        return
+    exemplar = _exemplars(reader, series).get(0)
+    name = metric.name + "_total"
+    metric.samples.append(Sample(name, _labels(series), float(series.value), None, exemplar))
+
+
+def _show_stats(metric: Metric, reader: Reader, series: Series) -> None:
+    for field, value in zip(series.fields, series.value or ()):
+        labels = _labels(series) | {series.field: field}
+        metric.samples.append(Sample(metric.name + "_total", labels, float(value)))
+
+
+def _show_gauge(metric: Metric, reader: Reader, series: Series) -> None:
+    if series.value is None:
+        return
+    if metric.type == "info" and not series.value:
+        return  # a process that lives has replaced it
+    metric.samples.append(Sample(series.name, _labels(series), float(series.value)))
+
+
+def _show_owned(metric: Metric, reader: Reader, series: Series) -> None:
+    if not series.flags & _core.OWNED_EACH:
+        _show_gauge(metric, reader, series)
+        return
+    for owner in reader.owners(series):
+        if (owner.alive or series.flags & _core.OWNED_KEEP) and (owner.pid or owner.name):
+            labels = _labels(series) | {"pid": owner.name or str(owner.pid)}
+            metric.samples.append(Sample(series.name, labels, float(owner.value)))
+
+
+def _show_histogram(metric: Metric, reader: Reader, series: Series) -> None:
+    if series.value is None:
+        return
+    bounds, counts, total = series.value
+    labels, add = _labels(series), metric.samples.append
+    if metric.type == "summary":
+        add(Sample(series.name + "_count", labels, float(sum(counts))))
+        add(Sample(series.name + "_sum", labels, total))
+        return
+    exemplars = _exemplars(reader, series)
+    add(Sample(series.name + "_sum", labels, total))
+    below = 0.0
+    for i, (bound, count) in enumerate(zip((*bounds, inf), counts)):
+        below += count
+        le = labels | {"le": floatToGoString(bound)}
+        add(Sample(series.name + "_bucket", le, below, None, exemplars.get(i)))
+    add(Sample(series.name + "_count", labels, below))
+
+
+def _overflow_metric(families: list[Series]) -> Metric:
+    """Tell how often there was no series for an update, which went to the overflow."""
+    metric = Metric(
+        "percpu_family_overflows", "Updates that had no series of their own.", "counter"
+    )
+    for series in families:
+        labels = {"family": series.name}
+        count = float(series.overflows + series.invalid)
+        metric.samples.append(Sample(metric.name + "_total", labels, count))
+    return metric
+
+
+_TYPES = {
+    "counter": "counter",
+    "fcounter": "counter",
+    "stats": "counter",
+    "gauge": "gauge",
+    "fgauge": "gauge",
+    "latest": "gauge",
+    "owned_gauge": "gauge",
+    "owned_fgauge": "gauge",
+    "info": "gauge",
+    "histogram": "histogram",
+}
+_SHOWN: dict[str, Callable[[Metric, Reader, Series], None]] = {
+    "counter": _show_counter,
+    "fcounter": _show_counter,
+    "stats": _show_stats,
+    "gauge": _show_gauge,
+    "fgauge": _show_gauge,
+    "latest": _show_gauge,
+    "owned_gauge": _show_owned,
+    "owned_fgauge": _show_owned,
+    "info": _show_gauge,
+    "histogram": _show_histogram,
+}
+
+
+def collect_of(original: Any) -> Any:
+    """Return MultiProcessCollector.collect() for a directory with a segment.
+
+    A directory without one is read as before: its processes may not have this module.
+    """
+
+    def collect(self: Any) -> Any:
+        path = os.path.join(os.path.abspath(self._path), FILE)
+        try:
+            return samples_of_file(path)
+        except FileNotFoundError:
+            return original(self)
+        except OSError as e:
+            if e.errno != errno.ENOENT:
+                say_once(f"{path} cannot be read: {e.args[-1]}")
+                raise
+            return original(self)
+
+    return collect
