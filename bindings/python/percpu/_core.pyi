@@ -1,7 +1,7 @@
 """libpercpu for Python: see the module percpu."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, final
 
@@ -28,6 +28,9 @@ class Segment:
     ) -> Self: ...
     def join(self, name: str, resume: bool = False) -> None:
         """Be an owner of this name."""
+
+    def leave(self) -> None:
+        """Be no owner any more: what it has in gauges is that of a dead one."""
 
 @final
 class ReaderInfo(structseq[Any], tuple[int, float, float, int, int, int, str]):
@@ -136,3 +139,90 @@ class Reader:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+# What percpu_prometheus uses.
+
+FCOUNTER: int
+HISTOGRAM: int
+OWNED_FGAUGE: int
+OWNED_SUM: int
+OWNED_MIN: int
+OWNED_MAX: int
+OWNED_RECENT: int
+OWNED_KEEP: int
+OWNED_EACH: int
+ROLE_COUNTER: int
+ROLE_GAUGE: int
+ROLE_RECENT: int
+ROLE_HISTOGRAM_SUM: int
+ROLE_HISTOGRAM_BUCKET: int
+ROLE_SUMMARY_COUNT: int
+ROLE_SUMMARY_SUM: int
+
+@final
+class Handle:
+    """One series of a segment, to count in."""
+
+    def __new__(
+        cls,
+        segment: Segment,
+        kind: int,
+        name: str,
+        help: str | None,
+        label_names: tuple[str, ...],
+        label_values: tuple[str, ...],
+        flags: int,
+        bounds: tuple[float, ...],
+        /,
+    ) -> Self: ...
+    def remove(self) -> bool:
+        """Remove the series for all processes. Return whether there was one in a family."""
+
+    def store_exemplar(self, value: float, labels: dict[str, str], /) -> bool:
+        """Store the exemplar of an event. Return whether it was stored."""
+
+    def fetch_exemplar(self, slot: int, /) -> tuple[dict[str, str], float, float] | None:
+        """Return labels, value and time of the exemplar in a slot."""
+
+class Value:
+    """A number of prometheus_client: a counter, a gauge, or a part of a histogram or summary."""
+
+    @property
+    def role(self) -> int: ...
+    @property
+    def cell(self) -> int: ...
+    @property
+    def handle(self) -> Handle | None: ...
+    def bind(
+        self,
+        role: int,
+        handle: Handle,
+        cell: int = 0,
+        identify: Callable[[], object] | None = None,
+        binder: Callable[[Any], Handle | None] | None = None,
+        /,
+    ) -> None:
+        """Give the value a role and a handle: once, before it is used."""
+
+    def inc(self, amount: float, /) -> None:
+        """Add to the value."""
+
+    def set(self, value: float, timestamp: float | None = None) -> None:
+        """Set the value."""
+
+    def get(self) -> float:
+        """Return the value: of a gauge, what this process has."""
+
+def forks() -> int:
+    """Return how often this process and its ancestors were forked."""
+
+def lost() -> int:
+    """Return how often something could not be counted."""
+
+def on_loss(callable: Callable[[int], object], /) -> None:
+    """Call this, with an errno, when something could not be counted for the first time."""
+
+def install_methods(
+    counter: type, gauge: type, histogram: type, summary: type, base: type, /
+) -> bool:
+    """Replace methods of prometheus_client's metrics. Return whether that was done."""

@@ -7,8 +7,9 @@ directory then count in one file, and a scrape reads it.
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._say import said, say_once
 
@@ -32,8 +33,9 @@ _methods = False
 def _replace() -> None:
     """Replace what prometheus_client has for its multi-process mode."""
     global _replaced
-    from percpu import _core
     from prometheus_client import multiprocess, values
+
+    from percpu import _core
 
     from . import _collector, _metrics, _place, _values
 
@@ -42,9 +44,9 @@ def _replace() -> None:
     _replaced = True
     _core.on_loss(_say_lost)
     values.MultiProcessValue = _values.MultiProcessValue
-    collector = multiprocess.MultiProcessCollector
+    collector: Any = multiprocess.MultiProcessCollector
     collector.collect = _collector.collect_of(collector.collect)
-    upstream = multiprocess.mark_process_dead
+    upstream: Any = multiprocess.mark_process_dead
 
     def mark_process_dead(pid: object, path: str | None = None) -> None:
         """Forget the live gauges of a process that has ended: the kernel tells which have."""
@@ -58,8 +60,6 @@ def _replace() -> None:
 
 
 def _say_lost(number: int) -> None:
-    import os
-
     say_once(
         f"an update was not counted: {os.strerror(number)}; "
         "percpu_prometheus.status().lost tells how many were not"
@@ -93,8 +93,9 @@ def status() -> Status:
     """Tell what the drop-in does in this process."""
     if not _replaced:
         return Status(False, False, (), 0, said())
-    from percpu import _core
     from prometheus_client import values
+
+    from percpu import _core
 
     from . import _values
 
@@ -103,8 +104,6 @@ def status() -> Status:
 
 
 def _start() -> None:
-    import os
-
     names = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
     if any(name in os.environ for name in names):
         activate()

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
-from percpu import Error, Reader, Series, _core
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Exemplar, Sample
 from prometheus_client.utils import floatToGoString
+
+from percpu import Error, Reader, Series, _core
 
 from ._metrics import types
 from ._place import FILE
@@ -45,6 +46,7 @@ class _File:
 
 
 _files: dict[str, _File] = {}
+_le: Callable[[float], str] = floatToGoString
 
 
 def _forget() -> None:
@@ -153,7 +155,7 @@ def _show_histogram(metric: Metric, reader: Reader, series: Series) -> None:
     below = 0.0
     for i, (bound, count) in enumerate(zip((*bounds, inf), counts)):
         below += count
-        le = labels | {"le": floatToGoString(bound)}
+        le = labels | {"le": _le(bound)}
         add(Sample(series.name + "_bucket", le, below, None, exemplars.get(i)))
     add(Sample(series.name + "_count", labels, below))
 

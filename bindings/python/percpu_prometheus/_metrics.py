@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from percpu import Reader, _core
 from prometheus_client import metrics, values
+
+from percpu import Reader, _core
 
 from ._place import directory, place_of
 from ._say import say_once

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from percpu import _core
+from percpu import Segment, _core
 
 from ._say import say_once
 
@@ -28,8 +28,8 @@ def absolute(folder: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.fspath(folder))
 
 
-def _options(path: str) -> dict[str, object]:
-    """Return how to open the file: with the permissions of its directory.
+def _open(path: str) -> Segment:
+    """Open the file, or create it with the permissions of its directory.
 
     In a directory that all users may write to, a file of another user than root or the
     directory's owner is refused.
@@ -44,7 +44,7 @@ def _options(path: str) -> dict[str, object]:
         foreign = foreign or os.lstat(path).st_uid in (0, folder.st_uid)
     except FileNotFoundError:
         pass
-    return {"create": True, "mode": mode, "foreign": foreign}
+    return Segment(path, create=True, mode=mode, foreign=foreign)
 
 
 def _give_to_owner(path: str) -> None:
@@ -69,7 +69,7 @@ class Place:
         self.path = path
         self.identify = identify
         self.forks = _core.forks()
-        self.segments: dict[str, _core.Segment] = {}
+        self.segments: dict[str, Segment] = {}
         self.file_id: tuple[int, int] | None = None
         if glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "*.db")):
             say_once(
@@ -81,28 +81,29 @@ class Place:
         """Tell whether the path still leads to the file."""
         return self.file_id is None or self.file_id == _file_id(self.path)
 
-    def segment(self) -> _core.Segment:
+    def segment(self) -> Segment:
         """Return the segment to count in as the process that this is now, or raise an OSError."""
         name = str(self.identify())
         forks = _core.forks()
         if forks != self.forks:  # a child of fork has its parent's segments, and no name
-            self.segments = {name: s for s in list(self.segments.values())[-1:]}
+            inherited = list(self.segments.values())[-1:]
+            self.segments = dict(zip((name,), inherited))
             self.forks = forks
-            for inherited in self.segments.values():
-                self._join(inherited, name)
+            for segment in inherited:
+                self._join(segment, name)
         found = self.segments.get(name)
         if found is None:
             found = self.segments.setdefault(name, self._open(name))
         return found
 
-    def _open(self, name: str) -> _core.Segment:
-        segment = _core.Segment(self.path, **_options(self.path))
+    def _open(self, name: str) -> Segment:
+        segment = _open(self.path)
         _give_to_owner(self.path)
         self.file_id = _file_id(self.path)
         self._join(segment, name)
         return segment
 
-    def _join(self, segment: _core.Segment, name: str) -> None:
+    def _join(self, segment: Segment, name: str) -> None:
         short = name.encode("utf-8", "replace")[:63].decode("utf-8", "ignore")
         try:
             segment.join(short or "-")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 _log = logging.getLogger("percpu_prometheus")
@@ -14,10 +15,8 @@ def say_once(sentence: str) -> None:
     if sentence in _said:
         return
     _said[sentence] = None
-    try:
+    with contextlib.suppress(Exception):  # of the program's handlers; counting goes on
         _log.warning("%s", sentence)
-    except Exception:  # a handler of the program's; counting goes on
-        pass
 
 
 def said() -> tuple[str, ...]:

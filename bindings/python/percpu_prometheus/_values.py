@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from percpu import _core
 from prometheus_client.samples import Exemplar
+
+from percpu import _core
 
 from ._place import Place, directory, place_of
 from ._say import say_once
@@ -102,7 +103,7 @@ class PercpuValue(_core.Value):
     _multiprocess = True
     _identify: Callable[[], object] = staticmethod(os.getpid)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> PercpuValue:
+    def __new__(cls, *args: Any, **kwargs: Any) -> PercpuValue:  # noqa: PYI034
         return super().__new__(cls)
 
     def __init__(
@@ -121,7 +122,7 @@ class PercpuValue(_core.Value):
         of = Declaration(0, metric_name, texts, tuple(labelnames))
         try:
             self._declare(typ, name, of, tuple(labelvalues), multiprocess_mode)
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001, a program goes on without its metrics
             private[metric_name] = None
             why = e.args[-1] if isinstance(e, OSError) and e.args else e
             say_once(f"{metric_name} is counted in each process for itself: {why}")
@@ -221,7 +222,7 @@ def take_lower_case() -> None:
         )
 
 
-def MultiProcessValue(  # noqa: N802, the name is prometheus_client's
+def MultiProcessValue(
     process_identifier: Callable[[], object] = os.getpid,
 ) -> type[PercpuValue]:
     """Return a class of values, for processes that this function tells apart."""
