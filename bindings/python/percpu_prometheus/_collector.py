@@ -161,10 +161,9 @@ def _show_histogram(metric: Metric, reader: Reader, series: Series) -> None:
 
 
 def _overflow_metric(families: list[Series]) -> Metric:
-    """Tell how often there was no series for an update, which went to the overflow."""
-    metric = Metric(
-        "percpu_family_overflows", "Updates that had no series of their own.", "counter"
-    )
+    """Tell how often there was no series for values of labels, which got the overflow."""
+    help_text = "How often values of labels had no series of their own."
+    metric = Metric("percpu_family_overflows", help_text, "counter")
     for series in families:
         labels = {"family": series.name}
         count = float(series.overflows + series.invalid)

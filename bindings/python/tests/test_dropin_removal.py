@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Series that are removed: for all processes, and begin anew when one of them counts again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dropin import run
+
+REMOVALS = {
+    "remove": 'c.remove("x", "y")',
+    "remove_by_labels": 'c.remove_by_labels({"a": "x"})',
+    "clear": "c.clear()",
+}
+
+
+@pytest.mark.parametrize("how", REMOVALS)
+@pytest.mark.parametrize("kind", ["Counter", "Gauge", "Histogram", "Summary"])
+def test_a_removed_series_begins_anew(tmp_path: Path, how: str, kind: str) -> None:
+    update = "observe" if kind in ("Histogram", "Summary") else "inc"
+    (before, removed, again) = run(
+        tmp_path,
+        f"""
+        options = {{"multiprocess_mode": "sum"}} if "{kind}" == "Gauge" else {{}}
+        c = {kind}("c", "help", ["a", "b"], **options)
+        child = c.labels("x", "y")
+        def total():
+            names = ("c_total", "c", "c_count")
+            return [v for k, v in scrape().items() if k.split("{{")[0] in names]
+        child.{update}(4)
+        def other():
+            c.labels("x", "y").{update}(2)
+        in_child(other)
+        tell(total())
+        {REMOVALS[how]}
+        tell(total())
+        child.{update}(1)  # a child that the program kept
+        c.labels("x", "y").{update}(1)
+        tell(total())
+        """,
+        env={"PYTHONWARNINGS": "error"},
+    )
+    share = 6 if kind in ("Counter", "Gauge") else 2
+    assert before == [share]
+    assert removed == []
+    # What an ended process had in a gauge stays its own.
+    assert again == [4 if kind == "Gauge" else 2]
+
+
+def test_other_processes_count_on(tmp_path: Path) -> None:
+    """A process that kept a child of a removed series counts in the series that began anew."""
+    (seen,) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["a"]); h = Histogram("h", "help", ["a"], buckets=(1,))
+        kept, observed = c.labels("x"), h.labels("x")
+        kept.inc(5); observed.observe(0.5)
+        def remove():
+            c.remove("x"); h.clear()
+        in_child(remove)
+        assert scrape() == {}
+        kept.inc(); observed.observe(2); observed.observe(3)
+        tell({k: v for k, v in scrape().items() if "total" in k or "count" in k})
+        """,
+    )
+    assert seen == {"c_total{a=x}": 1, "h_count{a=x}": 2}
+
+
+def test_only_the_named_series_goes(tmp_path: Path) -> None:
+    (one, some, none) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["a", "b"]); d = Counter("d", "help", ["a", "b"])
+        for a in "xy":
+            for b in "12":
+                c.labels(a, b).inc()
+        d.labels("x", "1").inc()
+        c.remove("x", 1); tell(sorted(scrape()))
+        c.remove_by_labels({"a": "y"}); tell(sorted(scrape()))
+        c.clear(); tell(sorted(scrape()))
+        """,
+    )
+    rest = ["d_total{a=x}{b=1}"]
+    assert one == ["c_total{a=x}{b=2}", "c_total{a=y}{b=1}", "c_total{a=y}{b=2}", *rest]
+    assert some == ["c_total{a=x}{b=2}", *rest]
+    assert none == rest
+
+
+def test_clear_takes_series_of_other_processes(tmp_path: Path) -> None:
+    (before, after) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["a"]); g = Gauge("g", "help", ["a"])
+        def other():
+            c.labels("there").inc(); g.labels("there").set(1)
+        in_child(other)
+        c.labels("here").inc()
+        tell(len(scrape())); c.clear(); g.clear(); tell(scrape())
+        """,
+    )
+    assert before == 3
+    assert after == {}
+
+
+def test_wrong_calls_raise_as_before(tmp_path: Path) -> None:
+    program = """
+        import warnings
+        warnings.simplefilter("ignore")
+        c = Counter("c", "help", ["a"]); plain = Counter("plain", "help")
+        for call in (lambda: c.remove(), lambda: c.remove("x", "y"), lambda: plain.remove("x"),
+                     lambda: c.remove_by_labels("x"), lambda: c.remove_by_labels({"z": "x"}),
+                     lambda: c.remove_by_labels({}), lambda: plain.clear(), lambda: c.remove("new")):
+            try:
+                tell(["returned", repr(call())])
+            except Exception as e:
+                tell([type(e).__name__, str(e)])
+        """
+    assert run(tmp_path, program) == run(None, program)
+
+
+def test_a_worker_removes_while_another_counts(tmp_path: Path) -> None:
+    """At the end, all that was counted after the last removal is there."""
+    (seen,) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["a"])
+        kept = c.labels("x")
+        pid = os.fork()
+        if pid == 0:
+            for _ in range(300):
+                c.labels("x"); c.remove("x")
+            os._exit(0)
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            for _ in range(50):
+                kept.inc()
+        c.clear()
+        for _ in range(100):
+            kept.inc()
+        tell(scrape())
+        """,
+    )
+    assert seen == {"c_total{a=x}": 100}
