@@ -181,8 +181,10 @@ static int refuse_values(void *arg)
 	struct percpu_histogram *h;
 
 	go_by(arg);
-	for (int ticks = 0; ticks < 2; ticks++) {
-		h = make_bounded(classic, CLASSIC, ticks == 0 ? 0 : 1000);
+	for (int k = 0; k < 4; k++) { /* with bounds, and a summary */
+		const int ticks = k % 2;
+
+		h = make_bounded(classic, k < 2 ? CLASSIC : 0, ticks == 0 ? 0 : 1000);
 		for (int i = 0; i < 6; i++)
 			percpu_histogram_record(h, refused[i]);
 		percpu_histogram_record_ticks(h, UINT64_MAX);

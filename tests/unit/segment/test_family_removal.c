@@ -66,6 +66,29 @@ static void removed_series_begin_at_0(void **state)
 	assert_int_equal(s->control->changes % 2, 0);
 }
 
+/* A handle is right as long as the number is the one before the look-up. */
+static void the_number_of_removals_changes(void **state)
+{
+	uint64_t before, now;
+
+	(void)state;
+	assert_int_equal(percpu_family_removals(NULL), 0);
+	before = percpu_family_removals(f);
+	assert_int_equal(count_in(f, "x", 5), 5);
+	assert_int_equal(count_in(g, "y", 1), 1);
+	assert_int_equal(remove_value(f, "z"), -ENOENT);
+	assert_int_equal(percpu_family_removals(f), before);
+	assert_int_equal(remove_value(g, "x"), 0);
+	now = percpu_family_removals(f);
+	assert_true(now != before);
+	assert_int_equal(percpu_family_removals(g), now);
+	assert_int_equal(count_in(g, "x", 2), 2); /* begins anew */
+	assert_true(percpu_family_removals(f) != now && percpu_family_removals(f) != before);
+	now = percpu_family_removals(f);
+	assert_int_equal(count_in(f, "x", 2), 4);
+	assert_int_equal(percpu_family_removals(f), now);
+}
+
 static void what_is_not_there_is_not_removed(void **state)
 {
 	(void)state;
@@ -550,6 +573,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		both(removed_series_begin_at_0),
+		both(the_number_of_removals_changes),
 		both(what_is_not_there_is_not_removed),
 		both(success_leaves_the_sentence),
 		both(each_kind_begins_anew),

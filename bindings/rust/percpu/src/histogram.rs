@@ -13,6 +13,7 @@ object!(percpu_histogram, percpu_histogram_destroy);
 /// A histogram: the number of observations in each bucket, and their sum.
 ///
 /// Infinities, NaN, values of 2^960 or more, and negative ones are refused, and counted as refused.
+/// With own bounds, and in a summary, doubles may be negative, above -2^960.
 /// A reader sees each observation whole or not at all, also after a kill. Context and Progress are
 /// those of [`Counter`](crate::Counter).
 ///
