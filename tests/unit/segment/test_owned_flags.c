@@ -341,6 +341,27 @@ static void owners_of_one_name_are_one(void **state)
 	}
 }
 
+/* Two processes have had one name, and one of them lives. */
+static void the_living_tell_who_has_a_name(void **state)
+{
+	struct percpu_owned_value v = { .alive = 0 };
+	pid_t pid[2];
+	size_t n = 0;
+
+	(void)state;
+	declare_levels(PERCPU_OWNED_SUM | EACH | KEEP);
+	for (size_t dead = 0; dead < 2; dead++) {
+		pid[0] = start_worker("1", 7);
+		pid[1] = start_worker("1", 6);
+		stop_worker(pid[dead]);
+		assert_int_equal(look(), 2);
+		assert_int_equal(percpu_reader_owned_shown(r, 0, &v, 1, &n), 0);
+		assert_true(n == 1 && v.value == 13);
+		assert_true(v.alive == 1 && v.pid == (uint32_t)pid[1 - dead]);
+		stop_worker(pid[1 - dead]);
+	}
+}
+
 static void lists_have_the_room_of_the_caller(void **state)
 {
 	struct percpu_owned_value v[2] = { { .value = 77 }, { .value = 77 } };
@@ -441,6 +462,7 @@ int main(void)
 		FLAGS_TEST(each_living_owner_is_shown),
 		FLAGS_TEST(dead_owners_are_shown_until_their_slot_is_taken),
 		FLAGS_TEST(owners_of_one_name_are_one),
+		FLAGS_TEST(the_living_tell_who_has_a_name),
 		FLAGS_TEST(lists_have_the_room_of_the_caller),
 		FLAGS_TEST(other_series_have_no_owners_to_show),
 		FLAGS_TEST(unknown_flags_are_damage),

@@ -65,6 +65,8 @@ pub const PERCPU_EXEMPLAR_SLOTS: u32 = 128;
 pub const PERCPU_EXEMPLAR_LABELS: u32 = 16;
 pub const PERCPU_EXEMPLAR_BYTES: u32 = 128;
 pub const PERCPU_EXTREMA_DOUBLE: u32 = 1;
+pub const PERCPU_OWNED_KEEP: u32 = 256;
+pub const PERCPU_OWNED_EACH: u32 = 512;
 pub const PERCPU_STATS_WHOLE: u32 = 1;
 pub const PERCPU_STATS_MAX_COMMIT: u32 = 64;
 pub const PERCPU_SEGMENT_PROGRAM: u32 = 40;
@@ -3062,6 +3064,18 @@ unsafe extern "C" {
     ) -> core::ffi::c_int;
 }
 unsafe extern "C" {
+    pub fn percpu_owned_gauge_own(
+        g: *const percpu_owned_gauge,
+        ret: *mut i64,
+    ) -> core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn percpu_owned_fgauge_own(
+        g: *const percpu_owned_fgauge,
+        ret: *mut f64,
+    ) -> core::ffi::c_int;
+}
+unsafe extern "C" {
     pub fn percpu_owned_gauge_fetch(
         g: *const percpu_owned_gauge,
         whose: percpu_owned_of,
@@ -3514,7 +3528,7 @@ unsafe extern "C" {
     pub fn percpu_segment_owned_gauge(
         s: *mut percpu_segment,
         m: *const percpu_metric,
-        rule: percpu_owned_rule,
+        rule: core::ffi::c_uint,
         ret: *mut *mut percpu_owned_gauge,
     ) -> core::ffi::c_int;
 }
@@ -3522,7 +3536,7 @@ unsafe extern "C" {
     pub fn percpu_segment_owned_fgauge(
         s: *mut percpu_segment,
         m: *const percpu_metric,
-        rule: percpu_owned_rule,
+        rule: core::ffi::c_uint,
         ret: *mut *mut percpu_owned_fgauge,
     ) -> core::ffi::c_int;
 }
@@ -3547,6 +3561,9 @@ unsafe extern "C" {
         name: *const core::ffi::c_char,
         flags: core::ffi::c_uint,
     ) -> core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn percpu_segment_leave(s: *mut percpu_segment) -> core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn percpu_segment_exemplars(
@@ -3904,6 +3921,9 @@ unsafe extern "C" {
     pub fn percpu_family_invalid(f: *const percpu_family) -> u64;
 }
 unsafe extern "C" {
+    pub fn percpu_family_removals(f: *const percpu_family) -> u64;
+}
+unsafe extern "C" {
     pub fn percpu_family_remove(
         f: *mut percpu_family,
         values: *const *const core::ffi::c_char,
@@ -4166,6 +4186,15 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn percpu_reader_owned_each(
+        r: *const percpu_reader,
+        i: usize,
+        out: *mut percpu_owned_value,
+        n: usize,
+        ret_n: *mut usize,
+    ) -> core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn percpu_reader_owned_shown(
         r: *const percpu_reader,
         i: usize,
         out: *mut percpu_owned_value,
