@@ -15,7 +15,7 @@ use crate::histogram;
 use crate::metric::{array, pointers, text, MetricTexts};
 use crate::{
     Counter, Exemplars, Extrema, FCounter, FExtrema, FGauge, Gauge, Histogram, HistogramOptions,
-    Latest, Metric, OwnedFGauge, OwnedGauge, Rule, Segment,
+    Latest, Metric, OwnedFGauge, OwnedGauge, OwnedRule, Segment,
 };
 
 mod kinds {
@@ -289,9 +289,9 @@ impl Segment {
         metric: &Metric,
         labels: &[&str],
         cap: usize,
-        rule: Rule,
+        rule: impl Into<OwnedRule>,
     ) -> Result<Family<OwnedGauge>, Error> {
-        declare(self, metric, labels, cap, rule.raw(), None)
+        declare(self, metric, labels, cap, rule.into().raw(), None)
     }
 
     /// The same, of owned gauges of doubles with this rule.
@@ -300,9 +300,9 @@ impl Segment {
         metric: &Metric,
         labels: &[&str],
         cap: usize,
-        rule: Rule,
+        rule: impl Into<OwnedRule>,
     ) -> Result<Family<OwnedFGauge>, Error> {
-        declare(self, metric, labels, cap, rule.raw(), None)
+        declare(self, metric, labels, cap, rule.into().raw(), None)
     }
 }
 

@@ -70,7 +70,7 @@ pub use gauge::{FGauge, Gauge, Latest};
 pub use histogram::Histogram;
 pub use histogram_options::HistogramOptions;
 pub use metric::Metric;
-pub use owned::{Held, OwnedFGauge, OwnedGauge, OwnedValue, Owners, Rule};
+pub use owned::{Held, OwnedFGauge, OwnedGauge, OwnedRule, OwnedValue, Owners, Rule};
 pub use picture::{Owner, Picture};
 pub use picture_series::{Kind, PictureSeries, Value};
 pub use rate::{Rate, RateMark};

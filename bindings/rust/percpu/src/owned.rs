@@ -52,6 +52,51 @@ impl Rule {
     }
 }
 
+/// A rule, and what readers show of a gauge of a segment. A [`Rule`] is one, too.
+///
+/// ```
+/// use percpu::{OwnedRule, Rule};
+///
+/// let kept = OwnedRule::new(Rule::Max).keep();
+/// assert_eq!(OwnedRule::from(Rule::Max).keep(), kept);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedRule {
+    rule: Rule,
+    flags: u32,
+}
+
+impl OwnedRule {
+    /// The rule: readers show the living owners, folded by it.
+    pub fn new(rule: Rule) -> Self {
+        Self { rule, flags: 0 }
+    }
+
+    /// Readers show all owners that ever were, and not only the living: `PERCPU_OWNED_KEEP`.
+    #[must_use]
+    pub fn keep(mut self) -> Self {
+        self.flags |= sys::PERCPU_OWNED_KEEP;
+        self
+    }
+
+    /// Readers show a value for each owner, with a label `pid`: `PERCPU_OWNED_EACH`.
+    #[must_use]
+    pub fn each(mut self) -> Self {
+        self.flags |= sys::PERCPU_OWNED_EACH;
+        self
+    }
+
+    pub(crate) fn raw(self) -> u32 {
+        self.rule.raw() | self.flags
+    }
+}
+
+impl From<Rule> for OwnedRule {
+    fn from(rule: Rule) -> Self {
+        Self::new(rule)
+    }
+}
+
 /// Whose values a read takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
@@ -178,6 +223,14 @@ impl OwnedGauge {
         check(unsafe { sys::percpu_owned_gauge_set(self.0.raw(), v) })
     }
 
+    /// This process's own value. Fails with [`Error::Empty`] if it has none.
+    pub fn own(&self) -> Result<i64, Error> {
+        let mut v = 0;
+        // SAFETY: the handle keeps the gauge valid; the call stores the result.
+        check(unsafe { sys::percpu_owned_gauge_own(self.0.raw(), &mut v) })?;
+        Ok(v)
+    }
+
     /// Fold the values into one by the gauge's rule. Fails with [`Error::Empty`] if there is none,
     /// except for [`Rule::Sum`].
     pub fn fetch(&self, whose: Owners) -> Result<i64, Error> {
@@ -255,6 +308,14 @@ impl OwnedFGauge {
         check(unsafe { sys::percpu_owned_fgauge_set(self.0.raw(), v) })
     }
 
+    /// This process's own value, as [`OwnedGauge::own`].
+    pub fn own(&self) -> Result<f64, Error> {
+        let mut v = 0.0;
+        // SAFETY: the handle keeps the gauge valid; the call stores the result.
+        check(unsafe { sys::percpu_owned_fgauge_own(self.0.raw(), &mut v) })?;
+        Ok(v)
+    }
+
     /// Fold the values into one by the gauge's rule, as [`OwnedGauge::fetch`].
     pub fn fetch(&self, whose: Owners) -> Result<f64, Error> {
         let mut v = 0.0;
@@ -278,10 +339,14 @@ impl OwnedFGauge {
 debug_as_name!(OwnedFGauge);
 
 impl Segment {
-    /// Find or create an owned gauge of integers. A process that declares it with another rule gets
-    /// [`Error::Exists`].
-    pub fn owned_gauge(&self, metric: &Metric, rule: Rule) -> Result<OwnedGauge, Error> {
-        let rule = rule.raw();
+    /// Find or create an owned gauge of integers, with a [`Rule`] or an [`OwnedRule`]. A process that
+    /// declares it with another rule gets [`Error::Exists`].
+    pub fn owned_gauge(
+        &self,
+        metric: &Metric,
+        rule: impl Into<OwnedRule>,
+    ) -> Result<OwnedGauge, Error> {
+        let rule = rule.into().raw();
         // SAFETY: the arguments are those of declare().
         self.declare(metric, |s, m, ret| unsafe {
             sys::percpu_segment_owned_gauge(s, m, rule, ret)
@@ -290,8 +355,12 @@ impl Segment {
     }
 
     /// Find or create an owned gauge of doubles.
-    pub fn owned_fgauge(&self, metric: &Metric, rule: Rule) -> Result<OwnedFGauge, Error> {
-        let rule = rule.raw();
+    pub fn owned_fgauge(
+        &self,
+        metric: &Metric,
+        rule: impl Into<OwnedRule>,
+    ) -> Result<OwnedFGauge, Error> {
+        let rule = rule.into().raw();
         // SAFETY: the arguments are those of declare().
         self.declare(metric, |s, m, ret| unsafe {
             sys::percpu_segment_owned_fgauge(s, m, rule, ret)

@@ -31,9 +31,10 @@ pub enum Value {
     Histogram(Snapshot),
     /// The minimum and the maximum.
     Extrema(f64, f64),
-    /// An owned gauge, over the owners that live.
+    /// An owned gauge, over the owners that live, or all that ever were
+    /// ([`OwnedRule::keep`](crate::OwnedRule::keep)).
     OwnedGauge(i64),
-    /// An owned gauge of doubles, over the owners that live.
+    /// An owned gauge of doubles, in the same way.
     OwnedFGauge(f64),
     /// Labels, and no value.
     Info,
@@ -153,9 +154,27 @@ impl PictureSeries<'_> {
     /// Of an owned gauge: its rule.
     pub fn rule(&self) -> Option<Rule> {
         match self.kind() {
-            Some(Kind::OwnedGauge | Kind::OwnedFGauge) => Rule::from_raw(self.raw.flags),
+            Some(Kind::OwnedGauge | Kind::OwnedFGauge) => Rule::from_raw(
+                self.raw.flags & !(sys::PERCPU_OWNED_KEEP | sys::PERCPU_OWNED_EACH),
+            ),
             _ => None,
         }
+    }
+
+    fn has_owned_flag(&self, flag: u32) -> bool {
+        self.rule().is_some() && self.raw.flags & flag != 0
+    }
+
+    /// Whether it is an owned gauge whose value is that of all owners that ever were
+    /// ([`OwnedRule::keep`](crate::OwnedRule::keep)).
+    pub fn keeps_owners(&self) -> bool {
+        self.has_owned_flag(sys::PERCPU_OWNED_KEEP)
+    }
+
+    /// Whether it is an owned gauge that has a value for each owner
+    /// ([`OwnedRule::each`](crate::OwnedRule::each)): [`PictureSeries::owned_shown`].
+    pub fn is_for_each_owner(&self) -> bool {
+        self.has_owned_flag(sys::PERCPU_OWNED_EACH)
     }
 
     /// When its counts began.
@@ -244,6 +263,23 @@ impl PictureSeries<'_> {
             sys::percpu_reader_owned_each(self.reader(), self.number, out, n, all)
         })?;
         let value = |v: &sys::percpu_owned_value| if floats { v.fvalue } else { v.value as f64 };
+        Ok(values
+            .iter()
+            .map(|v| OwnedValue::new(v, value(v)))
+            .collect())
+    }
+
+    /// Of an owned gauge that has a value for each owner: these, sorted by names. The name of an owner
+    /// without one is its pid. Fails with [`Error::Invalid`] for another series.
+    pub fn owned_shown(&self) -> Result<Vec<OwnedValue<Value>>, Error> {
+        // SAFETY: the picture is valid; the call stores as many as there is room for.
+        let values = list(|out, n, all| unsafe {
+            sys::percpu_reader_owned_shown(self.reader(), self.number, out, n, all)
+        })?;
+        let value = |v: &sys::percpu_owned_value| match self.raw.kind {
+            sys::PERCPU_METRIC_OWNED_FGAUGE => Value::OwnedFGauge(v.fvalue),
+            _ => Value::OwnedGauge(v.value),
+        };
         Ok(values
             .iter()
             .map(|v| OwnedValue::new(v, value(v)))

@@ -319,6 +319,15 @@ impl Segment {
         // SAFETY: the string is valid during the call.
         explained(unsafe { sys::percpu_segment_join(self.raw(), name.as_ptr(), flags) })
     }
+
+    /// Give this process's slot among the segment's owners back: its values in owned gauges become
+    /// those of a dead owner. The segment stays open, and the next update of an owned gauge, or
+    /// [`Segment::join`], joins again. Meanwhile no other thread may update an owned gauge: that may
+    /// be lost, or count for another process: `percpu_segment_leave()`.
+    pub fn leave(&self) -> Result<(), Error> {
+        // SAFETY: the segment is open.
+        explained(unsafe { sys::percpu_segment_leave(self.raw()) })
+    }
 }
 debug_as_name!(Segment);
 

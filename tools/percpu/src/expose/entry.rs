@@ -24,10 +24,12 @@ pub struct Began {
     printed: SystemTime,
 }
 
-/// Gets the field of statistics, if it is one, with its label, and a value.
+/// Gets the field of statistics, or the owner of an owned gauge, if it is one, with its label, and a
+/// value.
 pub type ToValue<'a> = &'a mut dyn FnMut(Option<(&str, &str)>, &Value);
 
-/// A series in a table. Statistics have a row for each field.
+/// A series in a table. Statistics have a row for each field, and some owned gauges one for each
+/// owner.
 pub enum Entry<'a> {
     Segment(PictureSeries<'a>, Began),
     Series(&'a Series),
@@ -89,6 +91,10 @@ impl Entry<'_> {
     /// takes as long as to print it.
     pub fn has_buckets(&self) -> Option<bool> {
         match self {
+            Self::Segment(s, _) if s.is_for_each_owner() => {
+                let has_any = s.owned_shown().is_ok_and(|owners| !owners.is_empty());
+                has_any.then_some(false)
+            }
             Self::Segment(s, _) => {
                 let value = s.value().ok()?;
                 Some(matches!(value, V::Histogram(h) if h.buckets().len() > 1))
@@ -129,9 +135,17 @@ impl Entry<'_> {
         }
     }
 
-    /// Its values, if there are any: of statistics one for each field, with the field as a label.
+    /// Its values, if there are any: of statistics one for each field, with the field as a label; of
+    /// an owned gauge that is shown for each owner one for each.
     pub fn values(&self, to: ToValue<'_>) {
         match self {
+            Self::Segment(s, _) if s.is_for_each_owner() => {
+                for owner in s.owned_shown().unwrap_or_default() {
+                    if let Some(value) = segment::single(&owner.value) {
+                        to(Some((segment::OWNER, &owner.name)), &value);
+                    }
+                }
+            }
             Self::Segment(s, _) => match s.value() {
                 Ok(V::Stats(counts)) => {
                     for (field, n) in s.fields().zip(counts) {

@@ -154,6 +154,8 @@ pub struct Details {
     pub shares: Vec<Share>,
     /// How these become one value: of owned gauges.
     pub rule: Option<percpu::Rule>,
+    /// Of an owned gauge: its value is that of all processes that ever were.
+    pub keeps: bool,
     pub exemplars: Vec<percpu::Exemplar>,
 }
 

@@ -88,8 +88,8 @@ impl Names {
         }
     }
 
-    /// The description of a series, and of a field of statistics, if it is one.
-    fn about(&mut self, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> Arc<About> {
+    /// The description of a series, with one more label if it has one.
+    fn about(&mut self, s: &percpu::PictureSeries, kind: Kind, field: Label<'_>) -> Arc<About> {
         // After a series that is new, or one that is gone, look a little ahead.
         const AHEAD: usize = 64;
         let age = s.since().duration_since(self.began).unwrap_or_default();
@@ -107,8 +107,14 @@ impl Names {
     }
 }
 
+/// The label by which the values of a series are told from each other, and its value.
+type Label<'a> = Option<(&'a str, &'a str)>;
+
+/// The label by which the values of owners are told from each other.
+pub const OWNER: &str = "pid";
+
 /// Whether that is the description of a series.
-fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> bool {
+fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Label<'_>) -> bool {
     let mut labels = about
         .labels
         .iter()
@@ -116,7 +122,7 @@ fn is(about: &About, s: &percpu::PictureSeries, kind: Kind, field: Option<&str>)
     about.name == s.name()
         && about.kind == kind
         && s.labels().all(|l| labels.next() == Some(l))
-        && labels.next() == field.map(|f| (s.field_label(), f))
+        && labels.next() == field
         && labels.next().is_none()
         && about.help == s.help()
         && about.unit == s.unit()
@@ -128,8 +134,8 @@ fn is_near(a: Duration, b: Duration) -> bool {
     a.abs_diff(b) < Duration::from_millis(10)
 }
 
-fn describe(s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> About {
-    let labels = s.labels().chain(field.map(|f| (s.field_label(), f)));
+fn describe(s: &percpu::PictureSeries, kind: Kind, field: Label<'_>) -> About {
+    let labels = s.labels().chain(field);
     About {
         id: next_id(),
         name: s.name().to_string(),
@@ -143,7 +149,7 @@ fn describe(s: &percpu::PictureSeries, kind: Kind, field: Option<&str>) -> About
     }
 }
 
-/// Add a series, or one for each field of statistics.
+/// Add a series, or one for each field of statistics, or for each owner.
 fn add(
     all: &mut Vec<Series>,
     s: &percpu::PictureSeries,
@@ -152,7 +158,7 @@ fn add(
 ) {
     use percpu::Value as V;
     let family = family(s);
-    let mut push = |kind, field: Option<&str>, value| {
+    let mut push = |kind, field: Label<'_>, value| {
         let about = names.about(s, kind, field);
         let details = wanted(&about).then(|| Box::new(details(s)));
         all.push(Series {
@@ -163,16 +169,26 @@ fn add(
         });
     };
     let kind = kind(s);
+    if s.is_for_each_owner() {
+        match s.owned_shown() {
+            Ok(owners) => owners.iter().for_each(|o| {
+                let value = single(&o.value).ok_or_else(|| LATER.into());
+                push(kind, Some((OWNER, &o.name)), value);
+            }),
+            Err(e) => push(kind, None, Err(e.to_string())),
+        }
+        return;
+    }
     match s.value() {
         Ok(V::Stats(counts)) => {
             for (field, n) in s.fields().zip(counts) {
-                push(kind, Some(field), Ok(Value::Count(n)));
+                push(kind, Some((s.field_label(), field)), Ok(Value::Count(n)));
             }
         }
         Ok(value) => push(kind, None, single(&value).ok_or_else(|| LATER.into())),
         Err(e) if s.fields().len() > 0 => {
             for field in s.fields() {
-                push(kind, Some(field), Err(e.to_string()));
+                push(kind, Some((s.field_label(), field)), Err(e.to_string()));
             }
         }
         Err(e) => push(kind, None, Err(e.to_string())),
@@ -223,8 +239,12 @@ pub fn kind(s: &percpu::PictureSeries) -> Kind {
     }
 }
 
-/// What costs more. What a kind does not have stays empty.
+/// What costs more. What a kind does not have stays empty. A gauge that is shown for each owner is
+/// not folded.
 fn details(s: &percpu::PictureSeries) -> Details {
+    if s.is_for_each_owner() {
+        return Details::default();
+    }
     let shares = s.owned_each().unwrap_or_default();
     Details {
         cpus: s.cpus().unwrap_or_default(),
@@ -240,6 +260,7 @@ fn details(s: &percpu::PictureSeries) -> Details {
             })
             .collect(),
         rule: s.rule(),
+        keeps: s.keeps_owners(),
         exemplars: s.exemplars(),
     }
 }

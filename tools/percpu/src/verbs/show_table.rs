@@ -192,7 +192,12 @@ fn owners(terminal: &Terminal, details: &Details) -> Vec<String> {
         Some(percpu::Rule::Recent) => "the latest",
     };
     let shown = |s: &&Share| s.owner.alive || s.value != 0.0;
-    let mut lines = vec![format!("{words} of the processes that live:")];
+    let whose = if details.keeps {
+        "all processes that ever were"
+    } else {
+        "the processes that live"
+    };
+    let mut lines = vec![format!("{words} of {whose}:")];
     for share in details.shares.iter().filter(shown) {
         let Share { owner, value } = share;
         let who = match (owner.pid, owner.name.as_str()) {
