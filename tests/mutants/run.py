@@ -12,6 +12,7 @@ it changes first. In front of the diff there is what it does, and then
     Seen by (MACHINE): TEST... in a build for another one: i686, aarch64
     Seen by (tsan): TEST...    with ThreadSanitizer: orders that this machine keeps anyhow
     Seen by (crates): TEST...  tests of the Rust crates: crates.py says how they are named
+    Seen by (python): TEST...  tests of the Python modules: modules.py says how they are named
     Quick: yes                 in a few seconds: every run of the tests has it
 
 There is one build. A bug is patched into its copy of the code, what changed is
@@ -33,6 +34,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import crates
+import modules
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATCHES = {path.stem: path for path in HERE.glob("*/*/*.patch")}
@@ -262,6 +264,16 @@ def judge_crates(directory, bugs, names, record):
         record(bug, *crates.judge(directory, PATCHES[bug], bugs[bug]))
 
 
+def judge_modules(directory, bugs, names, record):
+    """Record what the tests of the Python modules see."""
+    if wrong := modules.copy_code(directory):
+        sys.exit(wrong)
+    tests = sorted({test for name in names for test in bugs[name]})
+    record("nothing", *modules.judge(directory, None, tests))
+    for bug in names:
+        record(bug, *modules.judge(directory, PATCHES[bug], bugs[bug]))
+
+
 def main():
     """Print a line per bug; fail if one survives."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -277,10 +289,12 @@ def main():
     )
     parser.add_argument("--tsan", action="store_true", help="those that ThreadSanitizer sees")
     parser.add_argument("--crates", action="store_true", help="those in the Rust crates")
+    parser.add_argument("--python", action="store_true", help="those in the Python modules")
     args = parser.parse_args()
     cross = ("tsan", None) if args.tsan else args.cross
     build = Build(args.directory.resolve() / "build", *cross)
-    bugs, quick = read_bugs("crates" if args.crates else build.machine)
+    kind = "crates" if args.crates else "python" if args.python else build.machine
+    bugs, quick = read_bugs(kind)
     names = args.bug or (quick if args.quick else list(bugs))
     if unknown := [name for name in names if name not in bugs]:
         parser.error(f"no such bug for this machine: {', '.join(unknown)}")
@@ -290,8 +304,9 @@ def main():
         results.append(result)
         print(result, f"mutant: {bug}", why, sep="\t", flush=True)
 
-    if args.crates:
-        judge_crates(args.directory.resolve(), bugs, names, record)
+    if args.crates or args.python:
+        judge_all = judge_crates if args.crates else judge_modules
+        judge_all(args.directory.resolve(), bugs, names, record)
         return "FAIL" in results
     if wrong := configure(build):
         sys.exit(wrong)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -157,17 +159,23 @@ def _enum_init(original: Any) -> Any:
         if self._is_observable() and issubclass(values.ValueClass, _core.Value):
             _tell_states(self)
 
-    init.__wrapped__ = original  # type: ignore[attr-defined]
+    return init
+
+
+def _base_init(original: Any) -> Any:
+    """A signal handler may make a series while the program is making one of the same metric."""
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if self._is_parent():
+            self._lock = threading.RLock()
+
     return init
 
 
 def _replace(owner: type, name: str, make: Callable[[Any], Any]) -> None:
     original = vars(owner)[name]
-    replacement = make(original)
-    replacement.__name__ = name
-    replacement.__qualname__ = original.__qualname__
-    replacement.__doc__ = original.__doc__
-    setattr(owner, name, replacement)
+    setattr(owner, name, functools.wraps(original)(make(original)))
 
 
 def install() -> None:
@@ -179,6 +187,7 @@ def install() -> None:
     ):
         if hasattr(_Metric, name):
             _replace(_Metric, name, make)
+    _replace(_Metric, "__init__", _base_init)
     _replace(metrics.Info, "info", _info)
     _replace(metrics.Enum, "state", _state)
     _replace(metrics.Enum, "__init__", _enum_init)

@@ -319,3 +319,31 @@ def test_autoload_needs_no_import(tmp_path: Path) -> None:
     assert [p.suffix for p in tmp_path.iterdir()] == [".db"]
     out = subprocess.run(["ls", tmp_path], capture_output=True, text=True, check=True).stdout
     assert FILE not in out
+
+
+def test_a_summary_without_methods_in_c(tmp_path: Path) -> None:
+    """A class of its own, which adds to the count and then to the sum."""
+    (seen, own) = run(
+        tmp_path,
+        """
+        class Own(Summary):
+            def observe(self, amount):
+                self._count.inc(1)
+                self._sum.inc(amount)
+        s = Own("s", "help"); s.observe(2.5); s.observe(0.5)
+        tell(scrape()); tell([s._count.get(), s._sum.get()])
+        """,
+    )
+    assert seen == {"s_count": 2, "s_sum": 3}
+    assert own == [2, 3]
+
+
+def test_buckets_with_one_bound(tmp_path: Path) -> None:
+    (own,) = run(
+        tmp_path,
+        """
+        h = Histogram("h", "help", buckets=(1, 1, 2)); h.observe(1); h.observe(2)
+        tell([b.get() for b in h._buckets])
+        """,
+    )
+    assert own == [1, 0, 1, 0]

@@ -255,3 +255,27 @@ def test_a_gauge_with_a_label_pid(tmp_path: Path) -> None:
     )
     assert seen == {"s{pid=x}": 1}
     assert private == ["g"]
+
+
+def test_a_child_uses_its_parents_segment(tmp_path: Path) -> None:
+    """It may have no right to open the file again, or no descriptor left."""
+    (seen,) = run(
+        tmp_path,
+        """
+        import resource
+        g = Gauge("g", "help", multiprocess_mode="livesum"); c = Counter("c", "help", ["a"])
+        g.set(1); c.labels("x").inc()
+        def child():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+            g.set(2); c.labels("x").inc()
+            os.kill(os.getppid(), signal.SIGUSR1); time.sleep(60)
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        pid = os.fork()
+        if pid == 0:
+            child()
+        signal.pause()
+        tell(scrape())
+        os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
+        """,
+    )
+    assert seen == {"g": 3, "c_total{a=x}": 2}
