@@ -87,7 +87,7 @@ typedef __INTMAX_TYPE__ intmax_t;
 #define PERCPU_NOTHROW __attribute__((__nothrow__))
 /* For functions that can fail: the result is -errno, or says whether there is an object, a value or
  * a permission. Functions after whose failure a program has nothing to do are without it:
- * - those that give back: free, put, unlock, exit, detach, destroy;
+ * - those that give back: free, put, unlock, exit, leave, detach, destroy;
  * - those that count: add, sub, set, store, observe, update, and a put into a ring or a buffer; and
  *   a get of a reference by a thread that has one;
  * - those after which all works, only slower: the setup of static counters and variables, and

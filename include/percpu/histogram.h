@@ -14,8 +14,7 @@
  * sees each observation whole or not at all, also after a kill.
  *
  * Infinities, NaN, and values of 2^960 or more are refused: they are counted as refused only. So
- * are negative values; but of doubles with own bounds, and of those of a summary, only those of
- * -2^960 or less are.
+ * are negative values; of doubles with own bounds or in a summary, only those of -2^960 or less are.
  */
 #ifndef PERCPU_HISTOGRAM_H
 #define PERCPU_HISTOGRAM_H

@@ -413,13 +413,6 @@ uint64_t percpu_family_invalid(const struct percpu_family *f)
 	return f != NULL ? __atomic_load_n(&f->record->invalid, __ATOMIC_RELAXED) : 0;
 }
 
-/* A process that looks a series up while the number is odd may find it just before it is removed. The
- * number is even after that, so it differs. */
-uint64_t percpu_family_removals(const struct percpu_family *f)
-{
-	return f != NULL ? __atomic_load_n(&f->s->control->changes, __ATOMIC_ACQUIRE) : 0;
-}
-
 static int remove_series(struct percpu_family *f, const struct percpu_record_copy *c,
 			 struct percpu_reason *why)
 {

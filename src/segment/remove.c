@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "family.h"
 #include "segment.h"
 
 #define FREE_TRIES 10 /* while killed processes leave journals */
@@ -53,6 +54,13 @@ static void end_change(const struct percpu_segment *s)
 {
 	PERCPU_STEP("remove: changed");
 	(void)__atomic_fetch_add(&s->control->changes, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A process that looks a series up while the number is odd may find it just before it is removed. The
+ * number is even after that, so it differs. */
+uint64_t percpu_family_removals(const struct percpu_family *f)
+{
+	return f != NULL ? __atomic_load_n(&f->s->control->changes, __ATOMIC_ACQUIRE) : 0;
 }
 
 int percpu_directory_lock(struct percpu_segment *s, struct percpu_robust *h)

@@ -51,7 +51,7 @@ byte by[4];		/* their number by process */
 #define DONE_BY(id) skip
 #endif
 
-/* src/owners/owned_update.c: is_turn_of(); src/owners/owners.h: percpu_owner_has_those_of() */
+/* src/owners/owned_update.c: percpu_owned_is_turn_of(); src/owners/owners.h: percpu_owner_has_those_of() */
 #define has_those_of(id, of) (of >= first[id] && of <= id)
 #ifdef BUG_ANEW
 #define is_turn_of(id, t) (t / 2 == id)

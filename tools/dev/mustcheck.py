@@ -20,7 +20,7 @@ DECLARED = re.compile(
 # Programs call none of these: inline functions of headers do.
 INTERNAL = re.compile(r"^seq_|_slow$|_try$|_commit$")
 DROPPED = re.compile(
-    r"_(free|put|unlock|exit|detach|destroy|add|sub|set|store|observe|record|update|update_both|append|setup"
+    r"_(free|put|unlock|exit|leave|detach|destroy|add|sub|set|store|observe|record|update|update_both|append|setup"
     r"|try_flush|is_\w+|alive|compare|rule|died)"
     r"(_many|_double|_as|_n|_u32)?$"
     r"|^ref_get(_many)?$|^ref_count$|^sfbuf_ref$|^version$|^objcache_dtor$"

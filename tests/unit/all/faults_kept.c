@@ -45,7 +45,8 @@ int kept_declare(struct percpu_segment *s, struct kept_metrics *m)
 	if (e == 0)
 		e = percpu_segment_owned_gauge(s, METRIC("owned"), PERCPU_OWNED_SUM, &m->owned);
 	if (e == 0)
-		e = percpu_segment_owned_fgauge(s, METRIC("fowned"), PERCPU_OWNED_MAX, &m->fowned);
+		e = percpu_segment_owned_fgauge(s, METRIC("fowned"),
+						PERCPU_OWNED_MAX | PERCPU_OWNED_EACH, &m->fowned);
 	if (e == 0)
 		e = percpu_segment_stats(s, METRIC("parts_total"), &fields, 0, &m->stats);
 	if (e == 0)

@@ -106,6 +106,10 @@ static int use_gauge(struct percpu_owned_gauge *g, bool set)
 	if (e == 0)
 		e = percpu_owned_gauge_each(g, PERCPU_OWNED_LIVING, rows, ROWS, &n);
 	assert_true(e != 0 || (n == 1 && rows[0].value == v));
+	v = 77;
+	if (e == 0)
+		e = percpu_owned_gauge_own(g, &v);
+	assert_int_equal(v, e == 0 ? 5 : 77);
 	return e != 0 ? e : percpu_owned_gauge_set(g, 0);
 }
 
@@ -121,6 +125,10 @@ static int use_fgauge(struct percpu_owned_fgauge *g, bool set)
 	if (e == 0)
 		e = percpu_owned_fgauge_each(g, PERCPU_OWNED_ALL, rows, ROWS, &n);
 	assert_true(e != 0 || (n == 1 && rows[0].fvalue == v));
+	v = 77;
+	if (e == 0)
+		e = percpu_owned_fgauge_own(g, &v);
+	assert_true(v == (e == 0 ? 5 : 77));
 	return e != 0 ? e : percpu_owned_fgauge_set(g, 0);
 }
 

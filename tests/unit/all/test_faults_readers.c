@@ -34,7 +34,13 @@ static int read_owned(const struct percpu_reader *r, size_t i)
 	int e = percpu_reader_owned_each(r, i, rows, ROWS, &n);
 
 	assert_int_equal(n, e == 0 ? 1 : 77);
-	return e != 0 ? e : percpu_reader_owned_fetch(r, i, PERCPU_OWNED_LIVING, &v);
+	if (e == 0)
+		e = percpu_reader_owned_fetch(r, i, PERCPU_OWNED_LIVING, &v);
+	n = 77;
+	if (e == 0)
+		e = percpu_reader_owned_shown(r, i, rows, ROWS, &n);
+	assert_int_equal(n, e == 0 ? 1 : 77);
+	return e != -EINVAL ? e : 0; /* it is not shown for each owner */
 }
 
 static int read_counter(struct percpu_reader *r, size_t i)

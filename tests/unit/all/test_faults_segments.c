@@ -56,6 +56,8 @@ static int create(void)
 		e = percpu_segment_join(s, "swept", PERCPU_OWNERS_RESUME);
 	if (e == 0)
 		e = kept_count(&m);
+	if (e == 0)
+		e = percpu_segment_leave(s);
 	(void)fault_clear();
 	declare_again(s, e);
 	percpu_segment_close(s);

@@ -367,6 +367,7 @@ static void nothing_is_done(void **state)
 	assert_int_equal(percpu_owners_join_as(NULL, "a", 0), -EINVAL);
 	assert_int_equal(percpu_segment_join(NULL, "a", 0), -EINVAL);
 	percpu_owners_leave(NULL);
+	assert_int_equal(percpu_segment_leave(NULL), -EINVAL);
 	assert_int_equal(percpu_gauge_set(NULL, 1), -EINVAL);
 	assert_int_equal(percpu_fgauge_set(NULL, 1), -EINVAL);
 	assert_int_equal(percpu_latest_set(NULL, 1), -EINVAL);
