@@ -80,7 +80,7 @@ int kept_declare_table(struct percpu_segment *s, struct kept_metrics *m)
 	const size_t n = sizeof(table) / sizeof(*table);
 	int e;
 
-	table[5].flags = PERCPU_OWNED_MAX;
+	table[5].flags = PERCPU_OWNED_MAX | PERCPU_OWNED_EACH;
 	table[6].fields = &fields;
 	e = percpu_segment_declare(s, table, WIDE ? n : n - 3);
 	return e != 0 ? e : open_exemplars(s, m);

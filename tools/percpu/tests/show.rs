@@ -8,7 +8,7 @@ mod common;
 use std::process::Command;
 
 use common::{every_kind, filter, json, percpu, prints, python, series, Named, HOSTILE};
-use percpu::{Counter, HistogramOptions, Metric, Reader, Rule};
+use percpu::{Counter, HistogramOptions, Metric, OwnedRule, Reader, Rule};
 use serde_json::{json, Value};
 
 #[test]
@@ -364,6 +364,37 @@ fn the_dead_are_marked() {
         text.contains("flying      2\n"),
         "the value is of those that live: {text}"
     );
+}
+
+/// What is shown for each owner is a series for each.
+#[test]
+fn each_owner_is_a_series() {
+    let name = Named::new("each");
+    let segment = name.make();
+    segment.join("41", false).unwrap();
+    let each = OwnedRule::new(Rule::Sum).each();
+    let set = |name, rule: OwnedRule| {
+        let gauge = segment.owned_fgauge(&Metric::new(name), rule).unwrap();
+        gauge.set(0.5).unwrap();
+    };
+    set("living", each);
+    set("ever", each.keep());
+    set("kept", OwnedRule::new(Rule::Max).keep());
+    let text = prints(&["show", &name.0]);
+    for line in ["living{pid=\"41\"}", "ever{pid=\"41\"}", "kept"] {
+        assert!(text.lines().any(|l| l.starts_with(line)), "{line}: {text}");
+    }
+    let folded = "the greatest of all processes that ever were:\n";
+    assert!(text.contains(folded), "{text}");
+    assert!(!text.contains("the sum"), "{text}");
+    segment.leave().unwrap();
+    let text = prints(&["show", &name.0, "--text"]);
+    assert!(text.contains("ever{pid=\"41\"} 0.5\n"), "{text}");
+    assert!(text.contains("kept 0.5\n"), "{text}");
+    assert!(!text.contains("living"), "{text}");
+    let series = &json(&["show", &name.0, "--json"])["series"];
+    assert_eq!(series.as_array().unwrap().len(), 2, "{series}");
+    assert_eq!(series[1]["labels"], json!({"pid": "41"}));
 }
 
 #[test]

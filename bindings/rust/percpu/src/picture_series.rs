@@ -154,9 +154,9 @@ impl PictureSeries<'_> {
     /// Of an owned gauge: its rule.
     pub fn rule(&self) -> Option<Rule> {
         match self.kind() {
-            Some(Kind::OwnedGauge | Kind::OwnedFGauge) => Rule::from_raw(
-                self.raw.flags & !(sys::PERCPU_OWNED_KEEP | sys::PERCPU_OWNED_EACH),
-            ),
+            Some(Kind::OwnedGauge | Kind::OwnedFGauge) => {
+                Rule::from_raw(self.raw.flags & !(sys::PERCPU_OWNED_KEEP | sys::PERCPU_OWNED_EACH))
+            }
             _ => None,
         }
     }

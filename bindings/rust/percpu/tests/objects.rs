@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Random, TemporaryFile};
 use percpu::{
-    ApproxSum, Error, Extrema, FExtrema, Metric, Owners, Rate, RateMark, Reader, Ring, Rule,
-    Segment, WhenFull,
+    ApproxSum, Error, Extrema, FExtrema, Metric, OwnedRule, Owners, Rate, RateMark, Reader, Ring,
+    Rule, Segment, Value, WhenFull,
 };
 
 const ROUNDS: u64 = 20_000;
@@ -103,6 +103,78 @@ fn owned_gauges() {
     let series = picture.series().find(|s| s.name() == "max").unwrap();
     assert_eq!(series.owned(Owners::Living).unwrap(), 2.5);
     assert_eq!(series.owned_each().unwrap()[0].value, 2.5);
+}
+
+#[test]
+fn a_process_has_an_own_value() {
+    let file = TemporaryFile::new("own");
+    let segment = Segment::create(file.path()).unwrap();
+    let whole = segment
+        .owned_gauge(&Metric::new("whole"), Rule::Recent)
+        .unwrap();
+    let part = segment
+        .owned_fgauge(&Metric::new("part"), Rule::Min)
+        .unwrap();
+    assert!(matches!(whole.own(), Err(Error::Empty(_))));
+    assert!(matches!(part.own(), Err(Error::Empty(_))));
+    whole.set(-3).unwrap();
+    part.add(0.5).unwrap();
+    part.add(0.25).unwrap();
+    assert_eq!((whole.own().unwrap(), part.own().unwrap()), (-3, 0.75));
+    segment.leave().unwrap();
+    assert!(matches!(whole.own(), Err(Error::Empty(_))));
+    assert!(matches!(part.fetch(Owners::Living), Err(Error::Empty(_))));
+    assert_eq!(part.fetch(Owners::All).unwrap(), 0.75);
+    part.set(2.0).unwrap();
+    assert_eq!(part.fetch(Owners::Living).unwrap(), 2.0);
+}
+
+#[test]
+fn readers_keep_owners_and_show_each() {
+    let file = TemporaryFile::new("shown");
+    let segment = Segment::create(file.path()).unwrap();
+    segment.join("7", false).unwrap();
+    let sum = OwnedRule::new(Rule::Sum);
+    let set = |name, rule: OwnedRule| {
+        let gauge = segment.owned_gauge(&Metric::new(name), rule).unwrap();
+        gauge.set((1 << 53) + 1).unwrap();
+    };
+    set("a", sum);
+    set("b", sum.keep());
+    set("c", sum.keep().each());
+    let part = segment.owned_fgauge(&Metric::new("d"), sum.each()).unwrap();
+    part.set(0.5).unwrap();
+    let other = segment.owned_gauge(&Metric::new("b"), Rule::Sum);
+    assert!(matches!(other, Err(Error::Exists(_))));
+    let check = |lives: bool| {
+        let mut reader = Reader::open(file.path()).unwrap();
+        let picture = reader.read().unwrap();
+        let all: Vec<_> = picture.series().collect();
+        assert_eq!(all.len(), 4);
+        let flags = all
+            .iter()
+            .map(|s| (s.keeps_owners(), s.is_for_each_owner()));
+        let expected = [(false, false), (true, false), (true, true), (false, true)];
+        assert!(flags.eq(expected));
+        assert!(all.iter().all(|s| s.rule() == Some(Rule::Sum)));
+        let whole = (1 << 53) + 1;
+        let living = if lives { whole } else { 0 };
+        assert!(matches!(all[0].value(), Ok(Value::OwnedGauge(n)) if n == living));
+        assert!(matches!(all[1].value(), Ok(Value::OwnedGauge(n)) if n == whole));
+        assert!(matches!(all[1].owned_shown(), Err(Error::Invalid(_))));
+        let shown = all[2].owned_shown().unwrap();
+        assert_eq!(shown.len(), 1);
+        assert_eq!((shown[0].name.as_str(), shown[0].alive), ("7", lives));
+        assert!(matches!(shown[0].value, Value::OwnedGauge(n) if n == whole));
+        let shown = all[3].owned_shown().unwrap();
+        assert_eq!(shown.len(), usize::from(lives));
+        assert!(shown
+            .iter()
+            .all(|o| matches!(o.value, Value::OwnedFGauge(x) if x == 0.5)));
+    };
+    check(true);
+    segment.leave().unwrap();
+    check(false);
 }
 
 #[test]
