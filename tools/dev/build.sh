@@ -161,10 +161,27 @@ build_served()
 		export PERCPU_BENCH_TOOL=$rust/release/percpu
 }
 
+# The benchmark of Python, by the interpreter of --python PATH or by python3, with the module as it
+# is here.
+bench_python()
+{
+	local python=python3 made
+	[ "${1-}" != --python ] || { python=${2?--python takes a PATH}; shift 2; }
+	have "$python" || die "no Python: $python"
+	made=$build/python/bench-$("$python" -c 'import sys; print(sys.implementation.cache_tag + sys.abiflags)')
+	[ -x "$made/bin/pip" ] || "$python" -m venv "$made"
+	"$made/bin/pip" -q install 'meson>=1.3' 'meson-python>=0.17' ninja 'prometheus_client==0.26.0'
+	PATH=$made/bin:$PATH "$made/bin/pip" -q install --no-build-isolation --no-deps --force-reinstall \
+		./bindings/python
+	mkdir -p "$build/bench"
+	exec "$made/bin/python" -B bench/python/python.py --json "$build/bench/python.json" "$@"
+}
+
 bench()
 {
 	local wanted=()
 	[ -n "${1-}" ] || { usage >&2; exit 2; }
+	[ "$1" != python ] || bench_python "${@:2}"
 	[ -n "$(find bench -name "$1.cc")" ] || die "no benchmark $1 in bench/"
 	require "${for_bench[@]}"
 	case $1 in
