@@ -2,7 +2,9 @@
 """What upstream's tests of multi-process mode give with the drop-in: one line for each."""
 
 SAME = ""  # passes
-OF_FILES = "differs: it looks for one file of each process, and there is one file of all"
+OF_FILES = "it looks for a file of each process, and there is one file of all"
+OF_SHARES = "it looks for the share of this process in a counter, and get() returns the total"
+OF_REMOVAL = "it looks for the warning that removal does nothing, and series are removed"
 
 # Upstream's tests of multi-process mode: what they find here. SAME: they pass.
 EXPECTED = {
@@ -13,7 +15,7 @@ EXPECTED = {
     "TestMultiProcess::test_collect": SAME,
     "TestMultiProcess::test_collect_histogram_ordering": SAME,
     "TestMultiProcess::test_collect_preserves_help": SAME,
-    "TestMultiProcess::test_counter_across_forks": SAME,
+    "TestMultiProcess::test_counter_across_forks": OF_SHARES,
     "TestMultiProcess::test_counter_adds": SAME,
     "TestMultiProcess::test_gauge_all": SAME,
     "TestMultiProcess::test_gauge_liveall": SAME,
@@ -26,11 +28,11 @@ EXPECTED = {
     "TestMultiProcess::test_gauge_mostrecent": SAME,
     "TestMultiProcess::test_gauge_sum": SAME,
     "TestMultiProcess::test_histogram_adds": SAME,
-    "TestMultiProcess::test_initialization_detects_pid_change": SAME,
-    "TestMultiProcess::test_merge_no_accumulate": SAME,
+    "TestMultiProcess::test_initialization_detects_pid_change": OF_FILES,
+    "TestMultiProcess::test_merge_no_accumulate": OF_FILES,
     "TestMultiProcess::test_missing_gauge_file_during_merge": SAME,
     "TestMultiProcess::test_namespace_subsystem": SAME,
-    "TestMultiProcess::test_remove_clear_warning": SAME,
+    "TestMultiProcess::test_remove_clear_warning": OF_REMOVAL,
     "TestMultiProcess::test_restrict": SAME,
     "TestMultiProcess::test_summary_adds": SAME,
     "TestMmapedDict::test_corruption_detected": SAME,
@@ -50,4 +52,9 @@ NEWER = {
     "TestMultiProcess::test_gauge_mostrecent",
     "TestMultiProcess::test_remove_clear_warning",
     "TestMultiProcess::test_restrict",
+}
+
+# Tests of the whole suite that pass in upstream's multi-process mode, but not here.
+OTHERS = {
+    "test_core.TestHistogram::test_histogram": "it observes infinity, which is not counted",
 }
