@@ -454,6 +454,7 @@ test_default()
 		                             installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
 		./dev test --fleet           the tool beside Prometheus, a browser, and others
+		./dev test --servers         the drop-in for prometheus_client in servers of Python
 		./dev test --mutants, --models, --coverage, --systems, --soak: ./dev --help
 	END
 	summary
@@ -498,6 +499,7 @@ run_tests()
 	'1 --coverage') test_coverage ;;
 	*' --fleet') test_fleet "${@:2}" ;;
 	*' --models') test_models "${@:2}" ;;
+	*' --servers') test_servers "${@:2}" ;;
 	'2 --soak') soak "$2" ;;
 	*' --systems') test_systems "${@:2}" ;;
 	*' '[!-]*) test_some "$@" ;;
