@@ -37,12 +37,12 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = 20) -> N
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that this one started and that live."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except OSError:
-        return []
-    return [int(child) for child in text.split()]
+    """Return the processes that the threads of this one started and that live."""
+    found = []
+    for threads in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(child) for child in threads.read_text().split()]
+    return found
 
 
 def _command(pid: int) -> str:

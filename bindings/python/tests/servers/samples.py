@@ -111,9 +111,16 @@ def _between(low: float, value: float, high: float, what: str) -> None:
     assert low <= value <= high, f"{what}: {value} is not in [{low}, {high}]"
 
 
-def check(samples: Samples, tally: load.Tally, path: str = "/count", extra: int = 0) -> None:
-    """Compare sums with the clients' tally: answers <= counted <= sent. Others sent `extra` of
-    the amount 1, none of which is lost, at most."""
+def check(
+    samples: Samples,
+    tally: load.Tally,
+    path: str = "/count",
+    *,
+    extra: int = 0,
+    numbered: bool = False,
+) -> None:
+    """Compare sums with the clients' tally: answers <= counted <= sent. Others sent up to `extra`
+    of the amount 1. The gauge of a numbered worker begins again with the next one."""
     sent, answered = tally.sent, tally.answered
     counted = samples.value("requests_total", path=path)
     _between(answered.total(), counted, sent.total(), "requests")
@@ -123,7 +130,8 @@ def check(samples: Samples, tally: load.Tally, path: str = "/count", extra: int 
         most = sum(number for amount, number in sent.items() if amount <= bound)
         inside = samples.value("amounts_bucket", le=f"{float(bound)}")
         _between(got, inside, most + extra, f"bucket {bound}")
-    _between(max(answered), samples.value("largest"), max(sent), "largest")
+    least = 1 if numbered else max(answered)
+    _between(least, samples.value("largest"), max(sent), "largest")
     if not tally.lost and not extra:
         assert counted == samples.value("units_count") == answered.total()
 

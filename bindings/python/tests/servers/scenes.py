@@ -2,7 +2,10 @@
 """What is done to each server: load with kills, load without any, and a worker killed in flight."""
 
 import contextlib
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable
 
 from . import load, processes, samples
@@ -52,7 +55,7 @@ def killed(server: WebServer, say: Say, pause: float = 0.3, numbered: bool = Fal
     assert server.killed > 0 and tally.lost < tally.sent.total() / 2, tally.lost
     loaded = seen.value("requests_total", path="/load")
     assert answers <= loaded <= sent, (answers, loaded, sent)
-    samples.check(seen, tally, extra=sent)
+    samples.check(seen, tally, extra=sent, numbered=numbered)
     ended(server, seen)
 
 
@@ -69,6 +72,24 @@ def replaced(server: WebServer, say: Say, requests: int, workers: int) -> None:
     )
     samples.check(seen, tally)
     assert len(server.replaced) >= workers, len(server.replaced)
+    ended(server, seen)
+
+
+def reloaded(server: WebServer, say: Say) -> None:
+    """Let the server replace all workers again and again: what is answered is counted."""
+    clients = load.Clients(server.port, seconds=8, threads=CLIENTS)
+    reloads = 0
+    while clients.running():
+        server.workers()
+        os.kill(server.pid, signal.SIGHUP)
+        reloads += 1
+        time.sleep(1)
+    tally = clients.join()
+    wait_for(lambda: _is_quiet(server), "nothing is in flight")
+    seen = samples.from_server(server)
+    say(f"{tally.answered.total()} answers, {tally.lost} lost, {reloads} reloads")
+    assert len(server.replaced) > reloads
+    samples.check(seen, tally)
     ended(server, seen)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import scenes
+from . import load, samples, scenes
 from .processes import APPS, WebServer
 
 Serve = Callable[..., WebServer]
@@ -38,6 +38,21 @@ def test_hundreds_of_workers(serve: Serve, say: scenes.Say) -> None:
 def test_replaced_threads(serve: Serve, say: scenes.Say) -> None:
     options = ("flasked:app", "--preload", *THREADS, "--max-requests", "20")
     scenes.replaced(serve(*GUNICORN, *options), say, 2000, 20)
+
+
+def test_reloaded(serve: Serve, say: scenes.Say) -> None:
+    scenes.reloaded(serve(*GUNICORN, "plain:app"), say)
+
+
+def test_started_again(serve: Serve) -> None:
+    """A server that was killed counts on where it was."""
+    for start in range(1, 4):
+        server = serve(*GUNICORN, "plain:app", "--preload")
+        for _ in range(10):
+            load.get(server.port, "/count?amount=1")
+        assert samples.from_server(server).value("requests_total", path="/count") == 10 * start
+        server.kill(server.pid)
+        server.end()
 
 
 def test_killed_in_flight(serve: Serve) -> None:

@@ -26,18 +26,23 @@ def test_killed(serve: Serve, say: scenes.Say, options: tuple[str, ...]) -> None
 
 
 def test_numbered_workers(serve: Serve, say: scenes.Say) -> None:
-    """Workers are named by their numbers: the one that replaces another has its name."""
+    """Workers are named by their numbers, the master by 0: a new one has the name of the old."""
     server = serve(*UWSGI, *PROCESSES, "-w", "numbered:app")
     for _ in range(100):
         load.get(server.port, "/load?amount=1")
     names = samples.from_server(server).labels("latest", "pid")
-    assert names and names <= {"1", "2", "3"}, names
+    assert names and names <= {"0", "1", "2", "3"}, names
     scenes.in_flight(server)
     assert samples.from_server(server).value("requests_total", path="/load") == 100
 
 
 def test_numbered_workers_are_killed(serve: Serve, say: scenes.Say) -> None:
     scenes.killed(serve(*UWSGI, *PROCESSES, "-w", "numbered:app"), say, numbered=True)
+
+
+def test_reloaded(serve: Serve, say: scenes.Say) -> None:
+    """uWSGI runs its own program again in the same process."""
+    scenes.reloaded(serve(*UWSGI, *PROCESSES, "-w", "plain:app"), say)
 
 
 def test_killed_in_flight(serve: Serve) -> None:

@@ -14,6 +14,7 @@ until = time.monotonic() + float(sys.argv[2])
 done = []
 while waiting and time.monotonic() < until:
     time.sleep(0.1)
-    done += [amount for amount, result in waiting if result.successful()]
-    waiting = [(amount, result) for amount, result in waiting if not result.ready()]
+    seen = [(amount, result, result.state) for amount, result in waiting]
+    done += [amount for amount, _, state in seen if state == "SUCCESS"]
+    waiting = [(amount, result) for amount, result, state in seen if state == "PENDING"]
 print(json.dumps({"sent": amounts, "answered": done}))
