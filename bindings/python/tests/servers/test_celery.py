@@ -57,9 +57,9 @@ def test_replaced(celery: Start, say: scenes.Say) -> None:
 def test_killed(celery: Start, say: scenes.Say) -> None:
     """Processes are killed: what is done is counted, and no task twice."""
     server = celery("--max-tasks-per-child", "25")
-    killer = processes.Killer(server, 0.3)
+    killer = processes.Killer(server, 1.5)
     try:
-        tally = _submit(server, 1500, 30)
+        tally = _submit(server, 3000, 30)
     finally:
         killer.stop()
     say(f"{tally.answered.total()} tasks done, {tally.lost} lost, {server.killed} kills")
