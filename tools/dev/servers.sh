@@ -41,7 +41,7 @@ servers_test()
 	local name=$1 log=$servers/$1.log verdict test
 	say "servers: $name"
 	PERCPU=$build/percpu PYTHONDONTWRITEBYTECODE=1 "$servers/bin/python" -m pytest -rpfEs \
-		-p no:cacheprovider --durations=5 "bindings/python/tests/servers/test_$name.py" |
+		-p no:cacheprovider --basetemp="$servers/tmp" --durations=5 "bindings/python/tests/servers/test_$name.py" |
 		tee "$log" || true
 	grep -q '^=.* in [0-9.]*s' "$log" || record FAIL "servers: $name" 'it printed no summary'
 	while read -r verdict test; do
