@@ -1,5 +1,42 @@
-"""Per-CPU data: counts of all processes in one file, read from outside."""
+# SPDX-License-Identifier: MIT
+"""Per-CPU data: counts of all processes in one file, read from outside.
 
-from percpu._core import Error, Exemplar, OwnedValue, Reader, ReaderInfo, Segment, Series
+Segment opens a file to count in, and declares metrics in it; Reader reads all of them. Objects may be
+used by any thread, and by children of fork.
+"""
 
-__all__ = ["Error", "Exemplar", "OwnedValue", "Reader", "ReaderInfo", "Segment", "Series"]
+from percpu._core import (
+    Counter,
+    Error,
+    Exemplar,
+    Family,
+    FCounter,
+    Gauge,
+    Histogram,
+    HistogramSnapshot,
+    OwnedGauge,
+    OwnedValue,
+    Reader,
+    ReaderInfo,
+    Segment,
+    Series,
+    Stats,
+)
+
+__all__ = [
+    "Counter",
+    "Error",
+    "Exemplar",
+    "FCounter",
+    "Family",
+    "Gauge",
+    "Histogram",
+    "HistogramSnapshot",
+    "OwnedGauge",
+    "OwnedValue",
+    "Reader",
+    "ReaderInfo",
+    "Segment",
+    "Series",
+    "Stats",
+]

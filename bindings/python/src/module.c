@@ -70,6 +70,14 @@ static int module_exec(PyObject *module)
 	if (state->error == NULL || PyModule_AddObjectRef(module, "Error", state->error) < 0)
 		return -1;
 	if (core_type_add(module, &core_segment_spec, &state->segment) < 0 ||
+	    core_type_add(module, &core_counter_spec, &state->counter) < 0 ||
+	    core_type_add(module, &core_fcounter_spec, &state->fcounter) < 0 ||
+	    core_type_add(module, &core_gauge_spec, &state->gauge) < 0 ||
+	    core_type_add(module, &core_owned_gauge_spec, &state->owned_gauge) < 0 ||
+	    core_type_add(module, &core_histogram_spec, &state->histogram) < 0 ||
+	    core_type_add(module, &core_snapshot_spec, &state->snapshot) < 0 ||
+	    core_type_add(module, &core_stats_spec, &state->stats) < 0 ||
+	    core_type_add(module, &core_family_spec, &state->family) < 0 ||
 	    core_type_add(module, &core_reader_spec, &state->reader) < 0 ||
 	    core_type_add(module, &core_series_spec, &state->series) < 0)
 		return -1;
@@ -83,6 +91,14 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_VISIT(state->segment);
+	Py_VISIT(state->counter);
+	Py_VISIT(state->fcounter);
+	Py_VISIT(state->gauge);
+	Py_VISIT(state->owned_gauge);
+	Py_VISIT(state->histogram);
+	Py_VISIT(state->snapshot);
+	Py_VISIT(state->stats);
+	Py_VISIT(state->family);
 	Py_VISIT(state->reader);
 	Py_VISIT(state->series);
 	Py_VISIT(state->reader_info);
@@ -100,6 +116,14 @@ static int module_clear(PyObject *module)
 	struct core_state *state = PyModule_GetState(module);
 
 	Py_CLEAR(state->segment);
+	Py_CLEAR(state->counter);
+	Py_CLEAR(state->fcounter);
+	Py_CLEAR(state->gauge);
+	Py_CLEAR(state->owned_gauge);
+	Py_CLEAR(state->histogram);
+	Py_CLEAR(state->snapshot);
+	Py_CLEAR(state->stats);
+	Py_CLEAR(state->family);
 	Py_CLEAR(state->reader);
 	Py_CLEAR(state->series);
 	Py_CLEAR(state->reader_info);

@@ -201,6 +201,9 @@ static PyMethodDef reader_methods[] = {
 	{ "owners", core_reader_owners, METH_O,
 	  "owners($self, series, /)\n--\n\n"
 	  "Return the value of each owner of an owned gauge." },
+	{ "shown", core_reader_shown, METH_O,
+	  "shown($self, series, /)\n--\n\n"
+	  "Return what formats show of an owned gauge that has a sample for each owner." },
 	{ "exemplars", core_reader_exemplars, METH_O,
 	  "exemplars($self, series, /)\n--\n\n"
 	  "Return the exemplars of a counter or a histogram, in the order of slots." },

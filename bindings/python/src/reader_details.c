@@ -120,9 +120,13 @@ static int details_number(struct core_reader *self, PyObject *series, size_t *re
 	return 0;
 }
 
-/* Read the values of all owners into an array, which PyMem_Free() frees. Returns 0 or -errno. */
-static int details_read_owned(struct core_reader *self, size_t i, struct percpu_owned_value **ret,
-			      size_t *ret_n)
+/* percpu_reader_owned_each() or percpu_reader_owned_shown() */
+typedef int details_lister(const struct percpu_reader *r, size_t i, struct percpu_owned_value *out,
+			   size_t n, size_t *ret_n);
+
+/* List the owners into an array, which PyMem_Free() frees. Returns 0 or -errno. */
+static int details_read_owned(struct core_reader *self, size_t i, details_lister *lister,
+			      struct percpu_owned_value **ret, size_t *ret_n)
 {
 	size_t room = 16;
 	int e;
@@ -131,7 +135,7 @@ static int details_read_owned(struct core_reader *self, size_t i, struct percpu_
 		*ret = PyMem_Malloc(room * sizeof(**ret));
 		if (*ret == NULL)
 			return -ENOMEM;
-		e = percpu_reader_owned_each(self->r, i, *ret, room, ret_n);
+		e = lister(self->r, i, *ret, room, ret_n);
 		if (e == 0 && *ret_n <= room)
 			return 0;
 		PyMem_Free(*ret);
@@ -153,7 +157,7 @@ static PyObject *details_owned(struct core_state *state, const struct percpu_own
 			  5);
 }
 
-static PyObject *details_owners(struct core_reader *self, size_t i)
+static PyObject *details_owners(struct core_reader *self, size_t i, details_lister *lister)
 {
 	struct core_state *state = core_state_of(Py_TYPE((PyObject *)self));
 	struct percpu_reader_series raw;
@@ -163,7 +167,7 @@ static PyObject *details_owners(struct core_reader *self, size_t i)
 	int e = percpu_reader_series(self->r, i, &raw);
 
 	if (e == 0)
-		e = details_read_owned(self, i, &values, &n);
+		e = details_read_owned(self, i, lister, &values, &n);
 	if (e != 0)
 		return details_failed(self, e);
 	list = PyList_New((Py_ssize_t)n);
@@ -178,7 +182,7 @@ static PyObject *details_owners(struct core_reader *self, size_t i)
 	return list;
 }
 
-PyObject *core_reader_owners(PyObject *object, PyObject *series)
+static PyObject *details_list(PyObject *object, PyObject *series, details_lister *lister)
 {
 	struct core_reader *self = (struct core_reader *)object;
 	PyObject *list = NULL;
@@ -187,9 +191,19 @@ PyObject *core_reader_owners(PyObject *object, PyObject *series)
 	if (core_reader_enter(self) < 0)
 		return NULL;
 	if (details_number(self, series, &i) == 0)
-		list = details_owners(self, i);
+		list = details_owners(self, i, lister);
 	core_reader_leave(self);
 	return list;
+}
+
+PyObject *core_reader_owners(PyObject *object, PyObject *series)
+{
+	return details_list(object, series, percpu_reader_owned_each);
+}
+
+PyObject *core_reader_shown(PyObject *object, PyObject *series)
+{
+	return details_list(object, series, percpu_reader_owned_shown);
 }
 
 /* Add the exemplar of slot k to the list. Returns 0 or -1. */

@@ -57,27 +57,6 @@ static PyObject *series_texts(PyObject *before, const char *const *was, size_t w
 	return same ? Py_NewRef(before) : series_tuple(now, n);
 }
 
-/* The upper ends of the buckets but the last. */
-static PyObject *series_bounds(const struct percpu_histogram_snapshot *h)
-{
-	PyObject *tuple = PyTuple_New(h->n == 0 ? 0 : h->n - 1);
-	int shift = h->schema < 0 ? -h->schema : 0;
-	int first = h->schema < 0 ? h->low >> shift : h->low * (1 << h->schema);
-
-	for (uint32_t k = 0; tuple != NULL && k + 1 < h->n; k++) {
-		double bound = h->bounds != NULL ?
-				       h->bounds[k] :
-				       percpu_histogram_bound(h->schema, first + (int)k);
-		PyObject *number = PyFloat_FromDouble(bound);
-
-		if (number == NULL || PyTuple_SetItem(tuple, k, number) < 0) {
-			Py_DECREF(tuple);
-			return NULL;
-		}
-	}
-	return tuple;
-}
-
 /* Whether these bounds, which may be NULL, are the histogram's own. */
 static int series_has_bounds(PyObject *bounds, const struct percpu_histogram_snapshot *h)
 {
@@ -100,26 +79,11 @@ static PyObject *series_bounds_of(struct core_series_maker *m,
 	if (same)
 		return m->bounds;
 	Py_XDECREF(m->bounds);
-	m->bounds = series_bounds(h);
+	m->bounds = core_histogram_bounds(h);
 	m->schema = h->schema;
 	m->low = h->low;
 	m->n = h->n;
 	return m->bounds;
-}
-
-static PyObject *series_counts(const struct percpu_histogram_snapshot *h)
-{
-	PyObject *tuple = PyTuple_New(h->n);
-
-	for (uint32_t k = 0; tuple != NULL && k < h->n; k++) {
-		PyObject *number = PyLong_FromUnsignedLongLong(h->bucket[k].count);
-
-		if (number == NULL || PyTuple_SetItem(tuple, k, number) < 0) {
-			Py_DECREF(tuple);
-			return NULL;
-		}
-	}
-	return tuple;
 }
 
 /* The bounds, counts and sum of a histogram. */
@@ -135,7 +99,7 @@ static PyObject *series_histogram(struct core_series_maker *m, size_t i)
 		return Py_NewRef(Py_None);
 	bounds = series_bounds_of(m, h);
 	if (bounds != NULL)
-		value = Py_BuildValue("(ONd)", bounds, series_counts(h), h->sum);
+		value = Py_BuildValue("(ONd)", bounds, core_histogram_counts(h), h->sum);
 	percpu_histogram_snapshot_destroy(h);
 	return value;
 }
@@ -301,6 +265,6 @@ static PyType_Slot series_slots[] = {
 PyType_Spec core_series_spec = {
 	.name = "percpu._core.Series",
 	.basicsize = sizeof(struct core_series),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.flags = CORE_TYPE_FLAGS,
 	.slots = series_slots,
 };
