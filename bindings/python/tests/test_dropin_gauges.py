@@ -265,15 +265,13 @@ def test_a_child_uses_its_parents_segment(tmp_path: Path) -> None:
         import resource
         g = Gauge("g", "help", multiprocess_mode="livesum"); c = Counter("c", "help", ["a"])
         g.set(1); c.labels("x").inc()
-        def child():
-            resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-            g.set(2); c.labels("x").inc()
-            os.kill(os.getppid(), signal.SIGUSR1); time.sleep(60)
-        signal.signal(signal.SIGUSR1, lambda *_: None)
+        done, tell_parent = os.pipe()
         pid = os.fork()
         if pid == 0:
-            child()
-        signal.pause()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+            g.set(2); c.labels("x").inc()
+            os.write(tell_parent, b"x"); time.sleep(60)
+        os.read(done, 1)
         tell(scrape())
         os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
         """,
