@@ -516,8 +516,8 @@ class Value:
         role: int,
         handle: Handle,
         cell: int = 0,
-        identify: Callable[[], object] | None = None,
         binder: Callable[[Any], Handle | None] | None = None,
+        always: bool = False,
         /,
     ) -> None:
         """Give the value a role and a handle: once, before it is used."""

@@ -156,8 +156,7 @@ class PercpuValue(_core.Value):
 
     def _bind_gauge(self, binder: Binder, recent: bool) -> None:
         role = _core.ROLE_RECENT if recent else _core.ROLE_GAUGE
-        identify = None if self._identify is os.getpid else self._identify
-        self.bind(role, binder.handle(), 0, identify, binder)
+        self.bind(role, binder.handle(), 0, binder, self._identify is not os.getpid)
         if not recent:
             self.inc(0)  # a process that declares a gauge has a value
 

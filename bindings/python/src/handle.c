@@ -62,8 +62,10 @@ void *core_handle_find(struct core_handle *s)
 	void *handle;
 	int e;
 
-	Py_BEGIN_ALLOW_THREADS e = find_in_family(s, &handle);
-	Py_END_ALLOW_THREADS return e == 0 ? handle : __atomic_load_n(&s->object, __ATOMIC_RELAXED);
+	Py_BEGIN_ALLOW_THREADS
+	e = find_in_family(s, &handle);
+	Py_END_ALLOW_THREADS
+	return e == 0 ? handle : __atomic_load_n(&s->object, __ATOMIC_RELAXED);
 }
 
 /* Declare the metric or family of d, and find the series. Returns 0 or -errno. */
@@ -121,8 +123,10 @@ static int handle_open(struct core_handle *s, struct percpu_declaration *d, PyOb
 	}
 	strings_of(names, strings);
 	d->label_names = d->labels != 0 ? strings : NULL;
-	Py_BEGIN_ALLOW_THREADS e = declare_series(s, d);
-	Py_END_ALLOW_THREADS Py_DECREF(names);
+	Py_BEGIN_ALLOW_THREADS
+	e = declare_series(s, d);
+	Py_END_ALLOW_THREADS
+	Py_DECREF(names);
 	if (e != 0) {
 		core_raise(core_state_of(Py_TYPE(s->segment)), e);
 		return -1;
@@ -200,9 +204,11 @@ static PyObject *handle_remove(PyObject *object, PyObject *unused)
 	if (self->family == NULL)
 		Py_RETURN_FALSE;
 	strings_of(self->values, values);
-	Py_BEGIN_ALLOW_THREADS e = percpu_family_remove(self->family, values);
-	Py_END_ALLOW_THREADS if (e != 0 &&
-				 e != -ENOENT) return core_raise(core_state_of(Py_TYPE(object)), e);
+	Py_BEGIN_ALLOW_THREADS
+	e = percpu_family_remove(self->family, values);
+	Py_END_ALLOW_THREADS
+	if (e != 0 && e != -ENOENT)
+		return core_raise(core_state_of(Py_TYPE(object)), e);
 	return PyBool_FromLong(e == 0);
 }
 
@@ -217,10 +223,14 @@ static struct percpu_exemplars *handle_exemplars(struct core_handle *s)
 	if (x != NULL)
 		return x;
 	strings_of(s->values, values);
-	Py_BEGIN_ALLOW_THREADS if (s->family != NULL) e =
-		percpu_family_exemplars(s->family, values, &x);
-	else e = percpu_segment_exemplars(s->segment->s, &m, &x);
-	Py_END_ALLOW_THREADS if (e != 0) return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	if (s->family != NULL)
+		e = percpu_family_exemplars(s->family, values, &x);
+	else
+		e = percpu_segment_exemplars(s->segment->s, &m, &x);
+	Py_END_ALLOW_THREADS
+	if (e != 0)
+		return NULL;
 	__atomic_store_n(&s->exemplars, x, __ATOMIC_RELEASE);
 	return x;
 }

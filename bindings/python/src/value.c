@@ -91,21 +91,13 @@ static void number_add(struct core_value *v, double amount)
 
 /* The series of a value. */
 
-/* Keep the former series alive, which another thread may be using. Returns 0, or -1 with an
- * exception. */
-static int replace_handle(struct core_value *v, PyObject *series)
+/* Replace the handle. The binder keeps the former one, which another thread may be using. */
+static void replace_handle(struct core_value *v, PyObject *handle)
 {
-	struct core_handle *former = __atomic_load_n(&v->handle, __ATOMIC_ACQUIRE);
+	struct core_handle *former = __atomic_exchange_n(
+		&v->handle, (struct core_handle *)Py_NewRef(handle), __ATOMIC_ACQ_REL);
 
-	if ((PyObject *)former == series)
-		return 0;
-	if (former != NULL && v->former == NULL && (v->former = PyList_New(0)) == NULL)
-		return -1;
-	if (former != NULL && PyList_Append(v->former, (PyObject *)former) < 0)
-		return -1;
-	__atomic_store_n(&v->handle, (struct core_handle *)Py_NewRef(series), __ATOMIC_RELEASE);
 	Py_XDECREF(former);
-	return 0;
 }
 
 /* Bind the value to the series of the process that this is now. Returns 0, or -1 with an
@@ -113,46 +105,25 @@ static int replace_handle(struct core_value *v, PyObject *series)
 static int bind_again(struct core_value *v)
 {
 	uint64_t forks = __atomic_load_n(&core_forks, __ATOMIC_RELAXED);
-	PyObject *series = PyObject_CallFunctionObjArgs(v->binder, v, NULL);
-	int e = 0;
+	PyObject *handle = PyObject_CallFunctionObjArgs(v->binder, v, NULL);
 
-	if (series == NULL)
+	if (handle == NULL)
 		return -1;
-	if (Py_TYPE(series) == Py_TYPE(v->handle))
-		e = replace_handle(v, series);
-	Py_DECREF(series);
-	if (e == 0)
-		__atomic_store_n(&v->forks, forks, __ATOMIC_RELAXED);
-	return e;
+	if (Py_TYPE(handle) == Py_TYPE(v->handle) && handle != (PyObject *)v->handle)
+		replace_handle(v, handle);
+	Py_DECREF(handle);
+	__atomic_store_n(&v->forks, forks, __ATOMIC_RELAXED);
+	return 0;
 }
 
-/* Ask the process identifier, and bind the value if it returns something else than before. */
-static int identify_again(struct core_value *v)
-{
-	PyObject *identity = PyObject_CallNoArgs(v->identify), *former = v->identity;
-	int same;
-
-	if (identity == NULL)
-		return -1;
-	same = former != NULL ? PyObject_RichCompareBool(former, identity, Py_EQ) : 0;
-	if (same == 1 && v->forks == core_forks) {
-		Py_DECREF(identity);
-		return 0;
-	}
-	v->identity = identity;
-	Py_XDECREF(former);
-	return same < 0 ? -1 : bind_again(v);
-}
-
-/* Return the series of a gauge. NULL: with an exception. */
+/* Return the handle of a gauge. NULL: with an exception. */
 static struct core_handle *gauge_handle(struct core_value *v)
 {
-	if (v->identify != NULL && identify_again(v) < 0)
-		return NULL;
-	if (__atomic_load_n(&v->forks, __ATOMIC_RELAXED) !=
-		    __atomic_load_n(&core_forks, __ATOMIC_RELAXED) &&
-	    v->binder != NULL && bind_again(v) < 0)
-		return NULL;
+	uint64_t forks = __atomic_load_n(&v->forks, __ATOMIC_RELAXED);
+
+	if (v->always || forks != __atomic_load_n(&core_forks, __ATOMIC_RELAXED))
+		if (v->binder != NULL && bind_again(v) < 0)
+			return NULL;
 	return __atomic_load_n(&v->handle, __ATOMIC_ACQUIRE);
 }
 
@@ -337,21 +308,21 @@ static PyObject *value_get(PyObject *object, PyObject *unused)
 static PyObject *value_bind(PyObject *object, PyObject *args)
 {
 	struct core_value *v = (struct core_value *)object;
-	PyObject *series, *identify = Py_None, *binder = Py_None;
-	int role;
+	PyObject *handle, *binder = Py_None;
+	int role, always = 0;
 	Py_ssize_t cell = 0;
 
-	if (!PyArg_ParseTuple(args, "iO|nOO:bind", &role, &series, &cell, &identify, &binder))
+	if (!PyArg_ParseTuple(args, "iO|nOp:bind", &role, &handle, &cell, &binder, &always))
 		return NULL;
 	if (role <= CORE_PRIVATE || role >= CORE_ROLES || v->handle != NULL) {
 		PyErr_SetString(PyExc_ValueError, "no such role, or bound before");
 		return NULL;
 	}
 	v->cell = cell;
-	v->identify = identify != Py_None ? Py_NewRef(identify) : NULL;
+	v->always = always;
 	v->binder = binder != Py_None ? Py_NewRef(binder) : NULL;
 	v->forks = core_forks;
-	v->handle = (struct core_handle *)Py_NewRef(series);
+	v->handle = (struct core_handle *)Py_NewRef(handle);
 	v->role = (enum core_role)role;
 	Py_RETURN_NONE;
 }
@@ -362,9 +333,6 @@ static int value_traverse(PyObject *object, visitproc visit, void *arg)
 
 	Py_VISIT(Py_TYPE(object));
 	Py_VISIT(v->handle);
-	Py_VISIT(v->former);
-	Py_VISIT(v->identify);
-	Py_VISIT(v->identity);
 	Py_VISIT(v->binder);
 	return 0;
 }
@@ -375,9 +343,6 @@ static int value_clear(PyObject *object)
 
 	v->role = CORE_PRIVATE;
 	Py_CLEAR(v->handle);
-	Py_CLEAR(v->former);
-	Py_CLEAR(v->identify);
-	Py_CLEAR(v->identity);
 	Py_CLEAR(v->binder);
 	return 0;
 }

@@ -10,7 +10,8 @@
 
 /** A metric without labels, or one series of a family. */
 struct core_handle {
-	PyObject_HEAD struct core_segment *segment;
+	PyObject_HEAD
+	struct core_segment *segment;
 	struct percpu_family *family; /* NULL: a metric without labels */
 	PyObject *name;		      /* bytes */
 	PyObject *values;	      /* of labels: a tuple of bytes */
@@ -47,15 +48,15 @@ enum core_role {
 
 /** A value of prometheus_client. Python's class has this type as its base. */
 struct core_value {
-	PyObject_HEAD enum core_role role;
+	PyObject_HEAD
+	enum core_role role;
 	Py_ssize_t cell;	    /* of a bucket; -1: no observation is ever in it */
 	struct core_handle *handle; /* atomic; NULL: private */
-	PyObject *former;   /* the series that the value had, which other threads may be using */
-	PyObject *identify; /* the process identifier to call; NULL: the pid */
-	PyObject *identity; /* what it last returned */
-	PyObject *binder;   /* called with this value, it returns the series of this process */
-	uint64_t forks;	    /* core_forks when the series was bound */
-	uint64_t number;    /* atomic: the bits of a private number */
+	PyObject *
+		binder; /* called with this value, it returns the handle of this process, and keeps it */
+	int always;	 /* call it for each use: the process may have another identity */
+	uint64_t forks;	 /* core_forks when the series was bound */
+	uint64_t number; /* atomic: the bits of a private number */
 };
 
 /** How often this process and its ancestors were forked since the module was loaded. */

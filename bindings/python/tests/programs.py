@@ -24,9 +24,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summ
 Ran = subprocess.CompletedProcess[str]
 
 
-def run(
-    program: str, directory: Path, *, before: list[str] | None = None, status: int = 0
-) -> Ran:
+def run(program: str, directory: Path, *, before: list[str] | None = None, status: int = 0) -> Ran:
     """Run a program of Python that counts in a directory; it must end with that status."""
     environment = dict(os.environ, PROMETHEUS_MULTIPROC_DIR=str(directory))
     ran = subprocess.run(

@@ -40,6 +40,19 @@ def test_counters_of_all_processes_add_up(tmp_path: Path) -> None:
     assert files == [FILE]
 
 
+def test_labels_by_names_in_any_order(tmp_path: Path) -> None:
+    (seen,) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["x", "y"])
+        c.labels("a", "b").inc(1); c.labels("b", "a").inc(10)
+        c.labels(y="b", x="a").inc(100); c.labels(x="b", y="a").inc(1000)
+        tell(scrape())
+        """,
+    )
+    assert seen == {"c_total{x=a}{y=b}": 101, "c_total{x=b}{y=a}": 1010}
+
+
 def test_counts_go_on_in_the_next_run(tmp_path: Path) -> None:
     program = 'c = Counter("c", "help"); c.inc(2); tell(scrape())'
     assert run(tmp_path, program) == [{"c_total": 2}]

@@ -62,6 +62,23 @@ def test_modes_with_a_sample_for_each_process(tmp_path: Path, mode: str | None) 
     assert later == (of_parent if mode == "liveall" else of_parent | of_child)
 
 
+def test_owners_are_named_by_their_pids(tmp_path: Path) -> None:
+    """Also for readers in another PID namespace, where the pid is not theirs."""
+    (names,) = run(
+        tmp_path,
+        f"""
+        import percpu
+        g = Gauge("g", "help"); g.set(1)
+        pids = [os.getpid(), in_child(lambda: g.set(2))]
+        with percpu.Reader(os.path.join(os.environ["PROMETHEUS_MULTIPROC_DIR"], "{FILE}")) as r:
+            names = [owner.name for owner in r.owners(r.read()[0])]
+        assert sorted(names) == sorted(map(str, pids))
+        tell(len(names))
+        """,
+    )
+    assert names == 2
+
+
 def test_a_declared_gauge_is_zero(tmp_path: Path) -> None:
     (pid, seen) = run(
         tmp_path,
@@ -270,8 +287,8 @@ def test_a_child_uses_its_parents_segment(tmp_path: Path) -> None:
         if pid == 0:
             resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
             g.set(2); c.labels("x").inc()
-            os.write(tell_parent, b"x"); time.sleep(60)
-        os.read(done, 1)
+            os.write(tell_parent, str(percpu_prometheus.status().said).encode()); time.sleep(60)
+        assert os.read(done, 999) == b"()"
         tell(scrape())
         os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
         """,

@@ -90,12 +90,12 @@ def test_the_program_changes_its_directory(tmp_path: Path) -> None:
         registry = CollectorRegistry(); multiprocess.MultiProcessCollector(registry)
         g = Gauge("g", "help", multiprocess_mode="livesum"); g.set(1)
         def child():
-            os.chdir("/"); g.set(2)
+            os.chdir("/"); g.set(2); Counter("c", "help").inc()
         in_child(child)
         tell([s.value for m in registry.collect() for s in m.samples])
         """,
     )
-    assert seen == [1]
+    assert seen == [1, 1]
 
 
 def test_the_deprecated_variable(tmp_path: Path) -> None:
