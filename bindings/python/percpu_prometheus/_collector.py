@@ -17,7 +17,7 @@ from prometheus_client.utils import floatToGoString
 from percpu import Error, Reader, Series, _core
 
 from ._metrics import types
-from ._place import FILE
+from ._place import FILE, absolute
 from ._say import say_once
 
 _Labels = dict[str, str]
@@ -204,7 +204,7 @@ def collect_of(original: Any) -> Any:
     """
 
     def collect(self: Any) -> Any:
-        path = os.path.join(os.path.abspath(self._path), FILE)
+        path = os.path.join(absolute(self._path), FILE)
         try:
             return samples_of_file(path)
         except FileNotFoundError:

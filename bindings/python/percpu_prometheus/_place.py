@@ -23,9 +23,13 @@ def directory() -> str | None:
     return absolute(name) if name else None
 
 
+_absolute: dict[str, str] = {}
+
+
 def absolute(folder: str | os.PathLike[str]) -> str:
-    """Return the folder's path, which does not depend on the process's current directory."""
-    return os.path.abspath(os.fspath(folder))
+    """Return the path of the folder: that of a relative name is what it was at first."""
+    name = os.fspath(folder)
+    return _absolute.setdefault(name, os.path.abspath(name))
 
 
 def _open(path: str) -> Segment:
