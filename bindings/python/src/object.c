@@ -50,15 +50,19 @@ const char *core_label(PyObject *value)
 
 PyObject *core_texts(PyObject *sequence, Py_ssize_t n, Py_ssize_t most, const char **utf8)
 {
-	Py_ssize_t size = PyUnicode_Check(sequence) ? -2 : PySequence_Size(sequence);
+	Py_ssize_t size;
 	PyObject *tuple;
 
-	if (size == -1)
+	if (PyUnicode_Check(sequence)) {
+		PyErr_SetString(PyExc_TypeError, "a str is there, and not a sequence of them");
 		return NULL;
-	if (size == -2 || size > most || (n >= 0 && size != n)) {
-		PyErr_Format(size == -2 ? PyExc_TypeError : PyExc_ValueError,
-			     "not a sequence of %zd texts%s: %R", n >= 0 ? n : most,
-			     n >= 0 ? "" : " at most", sequence);
+	}
+	size = PySequence_Size(sequence);
+	if (size < 0)
+		return NULL;
+	if (size > most || (n >= 0 && size != n)) {
+		PyErr_Format(PyExc_ValueError, "there are %zd texts, and not %zd%s", size,
+			     n >= 0 ? n : most, n >= 0 ? "" : " at most");
 		return NULL;
 	}
 	tuple = PyTuple_New(size);
