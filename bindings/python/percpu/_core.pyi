@@ -18,7 +18,7 @@ from typing import (
 )
 
 from _typeshed import structseq
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 _Name: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _Float: TypeAlias = SupportsFloat | SupportsIndex
@@ -502,6 +502,7 @@ class Handle:
     def fetch_exemplar(self, slot: int, /) -> tuple[dict[str, str], float, float] | None:
         """Return labels, value and time of the exemplar in a slot."""
 
+@disjoint_base
 class Value:
     """A number of prometheus_client: a counter, a gauge, or a part of a histogram or summary."""
 
