@@ -493,6 +493,8 @@ class Handle:
         bounds: tuple[float, ...],
         /,
     ) -> Self: ...
+    @property
+    def overflow(self) -> str | None: ...
     def remove(self) -> bool:
         """Remove the series for all processes. Return whether there was one in a family."""
 
@@ -538,8 +540,8 @@ def forks() -> int:
 def lost() -> int:
     """Return how often something could not be counted."""
 
-def on_loss(callable: Callable[[int], object], /) -> None:
-    """Call this, with an errno, when something could not be counted for the first time."""
+def on_loss(callable: Callable[[int, bytes], object], /) -> None:
+    """Call this, with an errno and the metric's name, when something could not be counted for the first time."""
 
 def install_methods(
     counter: type, gauge: type, histogram: type, summary: type, base: type, /

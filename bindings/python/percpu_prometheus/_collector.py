@@ -16,9 +16,10 @@ from prometheus_client.utils import floatToGoString
 
 from percpu import Error, Reader, Series, _core
 
+from ._directory import absolute
 from ._metrics import types
-from ._place import FILE, absolute
-from ._say import say_once
+from ._place import FILE
+from ._say import reason_of, say_once
 
 _Labels = dict[str, str]
 _Exemplars = dict[int, Exemplar]
@@ -211,7 +212,7 @@ def collect_of(original: Any) -> Any:
             return original(self)
         except OSError as e:
             if e.errno != errno.ENOENT:
-                say_once(f"{path} cannot be read: {e.args[-1]}")
+                say_once(f"{path} cannot be read: {reason_of(e)}")
                 raise
             return original(self)
 

@@ -12,8 +12,9 @@ from prometheus_client import metrics, values
 
 from percpu import Reader, _core
 
-from ._place import directory, place_of
-from ._say import say_once
+from ._directory import directory
+from ._place import place_of
+from ._say import reason_of, say_once
 
 # Metrics of this process whose type a segment does not tell, by their names in it.
 types: dict[str, str] = {}
@@ -37,7 +38,7 @@ def _remove_series(child: Any) -> None:
                     value.set(0)  # the share of this process, if the series begins anew
                 series.remove()
         except OSError as e:
-            say_once(f"a series of {child} was not removed: {e.args[-1]}")
+            say_once(f"a series of {child} was not removed: {reason_of(e)}")
 
 
 def _take_children(metric: Any, which: Callable[[tuple[str, ...]], bool]) -> list[Any]:
@@ -60,7 +61,7 @@ def _series_in_file(metric: Any) -> list[tuple[str, ...]]:
         with Reader(place_of(folder, values.ValueClass._identify).path) as reader:
             return [s.label_values for s in reader.read() if s.name in names]
     except OSError as e:
-        say_once(f"series of other processes stay in {metric}: {e.args[-1]}")
+        say_once(f"series of other processes stay in {metric}: {reason_of(e)}")
         return []
 
 

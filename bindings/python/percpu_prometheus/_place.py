@@ -10,26 +10,9 @@ from collections.abc import Callable
 
 from percpu import Segment, _core
 
-from ._say import say_once
+from ._say import reason_of, say_once
 
 FILE = "metrics.percpu"
-
-
-def directory() -> str | None:
-    """Return the directory that the environment names, as prometheus_client does."""
-    name = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
-    if name is None:
-        name = os.environ.get("prometheus_multiproc_dir")
-    return absolute(name) if name else None
-
-
-_absolute: dict[str, str] = {}
-
-
-def absolute(folder: str | os.PathLike[str]) -> str:
-    """Return the path of the folder: that of a relative name is what it was at first."""
-    name = os.fspath(folder)
-    return _absolute.setdefault(name, os.path.abspath(name))
 
 
 def _open(path: str) -> Segment:
@@ -66,6 +49,21 @@ def _file_id(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def _tell_of_files(folder: str) -> None:
+    """Say that files of prometheus_client's own mode are not read."""
+    files = glob.glob(os.path.join(glob.escape(folder), "*.db"))
+    own = f"_{os.getpid()}.db"
+    if any(not file.endswith(own) for file in files):
+        say_once(
+            f"{folder} has .db files of prometheus_client's own multi-process mode, which are not "
+            "read: remove them, unless a process without percpu_prometheus writes them"
+        )
+
+
+class NoFile(Exception):
+    """The file cannot be had."""
+
+
 class Place:
     """A file, and the segments by which this process counts in it: one for each identity."""
 
@@ -75,11 +73,7 @@ class Place:
         self.forks = _core.forks()
         self.segments: dict[str, Segment] = {}
         self.file_id: tuple[int, int] | None = None
-        if glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "*.db")):
-            say_once(
-                f"{os.path.dirname(path)} has .db files of prometheus_client's own multi-process "
-                "mode, which are not read: remove them"
-            )
+        _tell_of_files(os.path.dirname(path))
 
     def is_current(self) -> bool:
         """Tell whether the path still leads to the file."""
@@ -91,17 +85,20 @@ class Place:
         forks = _core.forks()
         if forks != self.forks:  # a child of fork has its parent's segments, and no name
             inherited = list(self.segments.values())[-1:]
-            self.segments = dict(zip((name,), inherited))
-            self.forks = forks
             for segment in inherited:
                 self._join(segment, name)
+            self.segments = dict(zip((name,), inherited))
+            self.forks = forks  # last: until then each thread joins, by the same name
         found = self.segments.get(name)
         if found is None:
             found = self.segments.setdefault(name, self._open(name))
         return found
 
     def _open(self, name: str) -> Segment:
-        segment = _open(self.path)
+        try:
+            segment = _open(self.path)
+        except OSError as e:
+            raise NoFile(f"{self.path}: {reason_of(e)}") from e
         _give_to_owner(self.path)
         self.file_id = _file_id(self.path)
         self._join(segment, name)
@@ -112,7 +109,7 @@ class Place:
         try:
             segment.join(short or "-")
         except OSError as e:
-            say_once(f"gauges have no name of this process: {e.args[-1]}")
+            say_once(f"gauges have no name of this process: {reason_of(e)}")
 
 
 _places: dict[tuple[str, Callable[[], object]], Place] = {}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import warnings
@@ -14,10 +15,12 @@ from prometheus_client.samples import Exemplar
 
 from percpu import _core
 
-from ._place import Place, directory, place_of
-from ._say import say_once
+from ._directory import directory
+from ._place import NoFile, Place, place_of
+from ._say import reason_of, say_once
 
 HELP = 1023  # bytes of a help text in a segment
+OVERFLOW = "_overflow"  # the value of all labels of that series
 SLOTS = 128  # buckets that have a slot for exemplars each
 
 _RULES = {
@@ -41,7 +44,7 @@ class Declaration(NamedTuple):
 
     def handle(self, segment: _core.Segment, values: tuple[str, ...]) -> _core.Handle:
         """Find or create the series with these values of labels."""
-        return _core.Handle(
+        handle = _core.Handle(
             segment,
             self.kind,
             self.name,
@@ -51,6 +54,13 @@ class Declaration(NamedTuple):
             self.flags,
             self.bounds,
         )
+        if handle.overflow is not None:
+            say_once(
+                f"{self.name}: values of labels without a series of their own count in the series "
+                f"{OVERFLOW}, such as these: {handle.overflow}",
+                self.name,
+            )
+        return handle
 
 
 def flags_of_mode(mode: str) -> int:
@@ -80,8 +90,8 @@ class Binder:
         """Return that series, or None: the value keeps the former one."""
         try:
             return self.handle()
-        except OSError as e:
-            say_once(f"{self.of.name} counts on as before: {e.args[-1]}")
+        except (OSError, NoFile) as e:
+            say_once(f"{self.of.name} counts on as before: {reason_of(e)}")
             return None
 
 
@@ -124,8 +134,7 @@ class PercpuValue(_core.Value):
             self._declare(typ, name, of, tuple(labelvalues), multiprocess_mode)
         except Exception as e:  # noqa: BLE001, a program goes on without its metrics
             private[metric_name] = None
-            why = e.args[-1] if isinstance(e, OSError) and e.args else e
-            say_once(f"{metric_name} is counted in each process for itself: {why}")
+            say_once(_why_private(metric_name, e))
 
     def _declare(
         self, typ: str, name: str, of: Declaration, values: tuple[str, ...], mode: str
@@ -207,6 +216,19 @@ def _bind_histogram(
     parts[0][0].bind(_core.ROLE_HISTOGRAM_SUM, series)
     for value, bound in parts[1:]:
         value.bind(_core.ROLE_HISTOGRAM_BUCKET, series, cells.pop(bound, -1))
+
+
+def _why_private(name: str, e: Exception) -> str:
+    """Say why a metric is counted in each process for itself, and what to do."""
+    if isinstance(e, NoFile):
+        return f"each process counts for itself, and no scrape shows it: {e}"
+    sentence = f"each process counts {name} for itself: {reason_of(e)}"
+    if isinstance(e, OSError) and e.errno == errno.EEXIST:
+        sentence += (
+            ". A scrape shows the former one, until the directory is emptied and all processes "
+            "are started again"
+        )
+    return sentence
 
 
 def take_lower_case() -> None:

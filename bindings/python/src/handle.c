@@ -2,7 +2,11 @@
 /*
  * handle.c - percpu._core.Handle: one series of a segment, to count in.
  */
+#include <stdbool.h>
+
 #include "value.h"
+
+#include <structmember.h>
 
 /* Return a tuple of bytes for a tuple of str. Lone surrogates become bytes that are no UTF-8, which
  * the library counts as invalid. */
@@ -68,9 +72,17 @@ void *core_handle_find(struct core_handle *s)
 	return e == 0 ? handle : __atomic_load_n(&s->object, __ATOMIC_RELAXED);
 }
 
-/* Declare the metric or family of d, and find the series. Returns 0 or -errno. */
-static int declare_series(struct core_handle *s, struct percpu_declaration *d)
+/* Return how often values got the overflow, in all processes. */
+static uint64_t overflows_of(const struct percpu_family *f)
 {
+	return percpu_family_overflows(f) + percpu_family_invalid(f);
+}
+
+/* Declare the metric or family of d, and find the series. It may be the overflow; or another process
+ * got that at the same time. Returns 0 or -errno. */
+static int declare_series(struct core_handle *s, struct percpu_declaration *d, bool *ret_overflow)
+{
+	uint64_t before;
 	void *handle;
 	int e;
 
@@ -80,7 +92,12 @@ static int declare_series(struct core_handle *s, struct percpu_declaration *d)
 	}
 	d->cap = PERCPU_FAMILY_CAP;
 	e = percpu_segment_family(s->segment->s, d, &s->family);
-	return e != 0 ? e : find_in_family(s, &handle);
+	if (e != 0)
+		return e;
+	before = overflows_of(s->family);
+	e = find_in_family(s, &handle);
+	*ret_overflow = e == 0 && overflows_of(s->family) != before;
+	return e;
 }
 
 /* Copy the bounds, floats in a tuple. The caller frees them. Returns 0, or -1 with an exception. */
@@ -110,6 +127,7 @@ static int handle_open(struct core_handle *s, struct percpu_declaration *d, PyOb
 {
 	PyObject *names = encode_all(label_names);
 	const char *strings[PERCPU_METRIC_LABELS];
+	bool overflow = false;
 	int e;
 
 	if (names == NULL)
@@ -124,14 +142,16 @@ static int handle_open(struct core_handle *s, struct percpu_declaration *d, PyOb
 	strings_of(names, strings);
 	d->label_names = d->labels != 0 ? strings : NULL;
 	Py_BEGIN_ALLOW_THREADS
-	e = declare_series(s, d);
+	e = declare_series(s, d, &overflow);
 	Py_END_ALLOW_THREADS
 	Py_DECREF(names);
 	if (e != 0) {
 		core_raise(core_state_of(Py_TYPE(s->segment)), e);
 		return -1;
 	}
-	return 0;
+	if (overflow)
+		s->overflow = core_text(percpu_error());
+	return overflow && s->overflow == NULL ? -1 : 0;
 }
 
 /* Open the series with these bounds of a histogram, or with none. */
@@ -190,6 +210,7 @@ static void handle_dealloc(PyObject *object)
 	Py_XDECREF(self->segment);
 	Py_XDECREF(self->name);
 	Py_XDECREF(self->values);
+	Py_XDECREF(self->overflow);
 	PyObject_Free(object);
 	Py_DECREF(type);
 }
@@ -310,10 +331,16 @@ static PyMethodDef handle_methods[] = {
 	{ NULL, NULL, 0, NULL },
 };
 
+static PyMemberDef handle_members[] = {
+	{ "overflow", T_OBJECT, offsetof(struct core_handle, overflow), READONLY, NULL },
+	{ NULL, 0, 0, 0, NULL },
+};
+
 static PyType_Slot handle_slots[] = {
 	{ Py_tp_new, (void *)handle_new },
 	{ Py_tp_dealloc, (void *)handle_dealloc },
 	{ Py_tp_methods, handle_methods },
+	{ Py_tp_members, handle_members },
 	{ 0, NULL },
 };
 

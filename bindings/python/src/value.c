@@ -24,15 +24,15 @@ static _Thread_local struct {
 	double amount;
 } pending;
 
-void core_lose(struct core_segment *segment, int e)
+void core_lose(const struct core_handle *h, int e)
 {
-	struct core_state *state = core_state_of(Py_TYPE(segment));
+	struct core_state *state = core_state_of(Py_TYPE(h->segment));
 	PyObject *type, *value, *traceback, *done;
 
 	if (__atomic_fetch_add(&core_lost, 1, __ATOMIC_RELAXED) != 0 || state->complain == NULL)
 		return;
 	PyErr_Fetch(&type, &value, &traceback);
-	done = PyObject_CallFunction(state->complain, "i", -e);
+	done = PyObject_CallFunction(state->complain, "iO", -e, h->name);
 	if (done == NULL)
 		PyErr_Clear();
 	Py_XDECREF(done);
@@ -147,7 +147,7 @@ int core_value_add(struct core_value *v, double amount)
 		e = percpu_owned_fgauge_add(core_handle_get(s), amount);
 	}
 	if (e != 0)
-		core_lose(s->segment, e);
+		core_lose(s, e);
 	return 0;
 }
 
@@ -165,14 +165,14 @@ int core_value_set(struct core_value *v, double value)
 		return -1;
 	e = percpu_owned_fgauge_set(core_handle_get(s), value);
 	if (e != 0)
-		core_lose(s->segment, e);
+		core_lose(s, e);
 	return 0;
 }
 
 void core_value_record(struct core_value *sum, double amount)
 {
 	if (!(amount - amount == 0)) /* infinite, or not a number */
-		core_lose(sum->handle->segment, -EDOM);
+		core_lose(sum->handle, -EDOM);
 	percpu_histogram_record(core_handle_get(sum->handle), amount);
 }
 
@@ -201,7 +201,7 @@ static void counter_set(struct core_value *v, double value)
 	percpu_fcounter_zero(c);
 	e = value != 0 ? percpu_fcounter_add(c, value) : 0;
 	if (e != 0)
-		core_lose(v->handle->segment, e);
+		core_lose(v->handle, e);
 }
 
 static PyObject *value_inc(PyObject *object, PyObject *arg)
@@ -245,7 +245,7 @@ static PyObject *value_set(PyObject *object, PyObject *args, PyObject *kwargs)
 	if (v->role == CORE_COUNTER)
 		counter_set(v, value);
 	else if (v->role > CORE_RECENT)
-		core_lose(v->handle->segment, -ENOTSUP);
+		core_lose(v->handle, -ENOTSUP);
 	else if (core_value_set(v, value) < 0)
 		return NULL;
 	Py_RETURN_NONE;

@@ -16,8 +16,9 @@ struct core_handle {
 	PyObject *name;		      /* bytes */
 	PyObject *values;	      /* of labels: a tuple of bytes */
 	enum percpu_metric_kind kind;
-	void *object;	   /* atomic */
-	uint64_t removals; /* atomic: percpu_family_removals() before the handle was found */
+	void *object;	    /* atomic */
+	uint64_t removals;  /* atomic: percpu_family_removals() before the handle was found */
+	PyObject *overflow; /* a sentence: the values got the overflow at first; or NULL */
 	struct percpu_exemplars *exemplars; /* atomic; NULL: none so far */
 };
 
@@ -77,7 +78,7 @@ int core_value_set(struct core_value *v, double value);
 void core_value_record(struct core_value *sum, double amount);
 
 /** Count what could not be counted. The first time, the module says why. */
-void core_lose(struct core_segment *segment, int e);
+void core_lose(const struct core_handle *h, int e);
 
 /** How often something could not be counted. */
 extern uint64_t core_lost;
