@@ -24,7 +24,7 @@ class World:
         """Make one of each kind."""
         self.path = path
         self.segment = percpu.Segment(path, create=True)
-        self.counter = self.segment.counter("c", labels={"a": "1"})
+        self.counter = self.segment.counter("count", labels={"a": "1"})
         self.doubles = self.segment.counter("f", floats=True)
         self.gauge = self.segment.gauge("g")
         self.owned = self.segment.gauge("o", owned="recent")
@@ -59,7 +59,7 @@ class World:
 def segment_in_a_block(w: World) -> None:
     """Open and close a segment, and a reader."""
     with percpu.Segment(w.path) as segment:
-        segment.counter("c", labels={"a": "1"}).inc()
+        segment.counter("count", labels={"a": "1"}).inc()
 
 
 def reader_in_a_block(w: World) -> None:
@@ -101,7 +101,7 @@ GOOD: dict[str, Callable[[World], object]] = {
     "labels and exemplar": lambda w: w.other.labels("a").exemplar(w.labels, 1.5),
     "remove": lambda w: (w.other.labels("gone"), w.other.remove("gone")),
     "family's members": lambda w: (w.family.overflows, w.family.invalid),
-    "declare a counter": lambda w: w.segment.counter("c", labels={"a": "1"}),
+    "declare a counter": lambda w: w.segment.counter("count", labels={"a": "1"}),
     "declare a gauge": lambda w: (w.segment.gauge("g"), w.segment.gauge("o", owned="recent")),
     "declare a histogram": lambda w: w.segment.histogram("h", bounds=w.bounds),
     "declare statistics": lambda w: w.segment.stats("s", ("a", "b")),
@@ -113,7 +113,7 @@ GOOD: dict[str, Callable[[World], object]] = {
     "read": lambda w: w.reader.read(),
     "details": lambda w: (
         *(w.reader.info(), w.reader.owners(w.number["o"])),
-        *(w.reader.exemplars(w.number["c"]), repr(w.picture[0])),
+        *(w.reader.exemplars(w.number["count"]), repr(w.picture[0])),
     ),
     "annotation": lambda w: percpu.Family[percpu.Counter],
 }
@@ -133,22 +133,22 @@ BAD: dict[str, Callable[[World], object]] = {
     "many values": lambda w: w.family.labels("a", "b"),
     "a number as a value": lambda w: w.other.labels(1),  # type: ignore[arg-type]
     "nothing to remove": lambda w: w.family.remove("none"),
-    "other kind": lambda w: w.segment.gauge("c", labels={"a": "1"}),
-    "label that is a number": lambda w: w.segment.counter("c", labels={"a": 1}),  # type: ignore[dict-item]
-    "no mapping": lambda w: w.segment.counter("c", labels=5),  # type: ignore[call-overload]
+    "other kind": lambda w: w.segment.gauge("count", labels={"a": "1"}),
+    "label that is a number": lambda w: w.segment.counter("count", labels={"a": 1}),  # type: ignore[dict-item]
+    "no mapping": lambda w: w.segment.counter("count", labels=5),  # type: ignore[call-overload]
     "bounds that fall": lambda w: w.segment.histogram("b", bounds=(2.0, 1.0)),
     "bounds of text": lambda w: w.segment.histogram("b", bounds=("1",)),  # type: ignore[arg-type]
     "other fields": lambda w: w.segment.stats("s", ("a", "c")),
     "fields of numbers": lambda w: w.segment.stats("s", (1,)),  # type: ignore[arg-type]
     "other family": lambda w: w.segment.family("counter", "y", ("b",), 5),
-    "other kind of family": lambda w: w.segment.family("counter", "c", ("b",)),
-    "other info": lambda w: w.segment.info("c", {"b": "1"}),
+    "other kind of family": lambda w: w.segment.family("counter", "count", ("b",)),
+    "other info": lambda w: w.segment.info("count", {"b": "1"}),
     "other name": lambda w: w.segment.join("other name"),
-    "closed": lambda w: w.closed.counter("c"),
+    "closed": lambda w: w.closed.counter("other"),
     "no file": lambda w: percpu.Segment(w.path.parent / "none"),
     "no file to read": lambda w: percpu.Reader(w.path.parent / "none"),
     "no descriptor": lambda w: percpu.Reader(-1),
-    "no owned gauge": lambda w: w.reader.owners(w.number["c"]),
+    "no owned gauge": lambda w: w.reader.owners(w.number["count"]),
     "no series": lambda w: w.reader.exemplars(10_000),
     "old series": lambda w: w.reader.exemplars(w.old[0]),
 }
@@ -181,15 +181,22 @@ def failing(call: Callable[[World], object]) -> Callable[[World], object]:
 
 
 def keeps_nothing(call: Callable[[World], Any], path: Path, n: int) -> None:
-    """Check that n calls leave blocks, memory and references as they were."""
+    """Check that n calls leave blocks, memory and references as they were.
+
+    The memory of the process also grows for other reasons, but not each time.
+    """
     world = World(path)
     call(world)
     blocks, size, references = repeat(call, world, n // 4)
-    blocks_now, size_now, references_now = repeat(call, world, n)
-    assert blocks_now - blocks < n // 10
-    assert size_now - size < max(30 * n, 300_000)
-    grown = [now - before for before, now in zip(references, references_now, strict=True)]
-    assert max(grown) < 10 and min(grown) > -10, grown
+    for _ in range(3):
+        blocks_now, size_now, references_now = repeat(call, world, n)
+        assert blocks_now - blocks < n // 10
+        grown = [now - before for before, now in zip(references, references_now, strict=True)]
+        assert max(grown) < 10 and min(grown) > -10, grown
+        if size_now - size < 30 * n:
+            return
+        size = size_now
+    raise AssertionError("the memory of the process grows")
 
 
 @pytest.mark.parametrize("name", GOOD)
