@@ -16,7 +16,7 @@ from collections.abc import Callable
 from . import load
 
 APPS = pathlib.Path(__file__).parent / "apps"
-LIMIT = 60
+LIMIT = 180
 BIN = pathlib.Path(sys.executable).parent
 
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -12,8 +13,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from . import load, processes
 
 BOUNDS = (100, 300, 600, 900)
-SCRAPE = "import counted, sys; sys.stdout.buffer.write(counted.scrape())"
-TIMED = "import counted, timeit; print(min(timeit.repeat(counted.scrape, number=1, repeat=5)))"
 
 
 class Samples:
@@ -23,7 +22,10 @@ class Samples:
         self.values: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                key = sample.name, frozenset(sample.labels.items())
+                labels = dict(sample.labels)
+                if "le" in labels:  # 100 and 100.0 are one bound
+                    labels["le"] = str(float(labels["le"]))
+                key = sample.name, frozenset(labels.items())
                 assert key not in self.values, f"twice in one scrape: {key}"
                 self.values[key] = sample.value
 
@@ -46,16 +48,16 @@ def from_server(server: processes.WebServer) -> Samples:
 
 def from_directory(server: processes.Server) -> Samples:
     """Scrape the directory of a server in a process that counts nothing itself."""
-    return Samples(_run(server, SCRAPE))
+    return Samples(_scrape(server))
 
 
 def timed_read(server: processes.Server) -> float:
     """Return the shortest of some scrapes of the directory in milliseconds."""
-    return float(_run(server, TIMED)) * 1000
+    return float(_scrape(server, "--time"))
 
 
-def _run(server: processes.Server, code: str) -> str:
-    command = [sys.executable, "-c", code]
+def _scrape(server: processes.Server, *options: str) -> str:
+    command = [sys.executable, str(processes.APPS / "scrape.py"), *options]
     done = subprocess.run(command, env=server.env, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
@@ -78,8 +80,7 @@ def from_serve(server: processes.Server) -> Samples:
             text = load.get(port, "/metrics").decode()
         finally:
             tool.terminate()
-    name = segment_of(server).name
-    return Samples(text.replace(f'segment="{name}",', "").replace(f'{{segment="{name}"}}', ""))
+    return Samples(re.sub(r'segment="[^"]*"(, )?', "", text))
 
 
 def _listens(port: int) -> bool:
@@ -144,7 +145,7 @@ def _check_sums(samples: Samples, tally: load.Tally, extra: int) -> None:
         low = sum(amount * number for amount, number in answered.items())
         high = sum(amount * number for amount, number in sent.items())
         _between(low, samples.value(name), high + extra, name)
-    counts = samples.value("amounts_count"), samples.value("amounts_bucket", le="+Inf")
+    counts = samples.value("amounts_count"), samples.value("amounts_bucket", le="inf")
     assert counts[0] == counts[1], counts
 
 
