@@ -98,16 +98,6 @@ def segment_of(server: processes.Server) -> pathlib.Path:
     return files[0]
 
 
-def timed_scrape(server: processes.WebServer) -> float:
-    """Return the shortest of some scrapes in milliseconds."""
-    times = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        load.get(server.port, "/metrics/", timeout=30)
-        times.append(time.perf_counter() - begin)
-    return min(times) * 1000
-
-
 def _between(low: float, value: float, high: float, what: str) -> None:
     assert low <= value <= high, f"{what}: {value} is not in [{low}, {high}]"
 

@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 
 from . import load, processes, samples
@@ -61,18 +60,23 @@ def killed(server: WebServer, say: Say, pause: float = 0.3, numbered: bool = Fal
 
 def replaced(server: WebServer, say: Say, requests: int, workers: int) -> None:
     """Let the server replace workers by itself: the sums are exact, and a scrape costs as much."""
-    begin = samples.timed_scrape(server)
+    begin = samples.timed_read(server)
     clients = load.Clients(server.port, requests, seconds=30, threads=CLIENTS)
     samples.watch(server, clients, CLIENTS)
     tally = clients.join()
     seen = samples.from_server(server)
     say(
         f"{tally.answered.total()} answers, {tally.lost} lost, {len(server.replaced)} workers seen, "
-        f"scrape {begin:.1f} -> {samples.timed_scrape(server):.1f} ms"
+        f"scrape {begin:.1f} -> {samples.timed_read(server):.1f} ms"
     )
     samples.check(seen, tally)
     assert len(server.replaced) >= workers, len(server.replaced)
     ended(server, seen)
+
+
+def _is_replaced(server: WebServer, before: set[int]) -> bool:
+    now = set(server.workers())
+    return bool(now) and not now & before
 
 
 def reloaded(server: WebServer, say: Say) -> None:
@@ -80,10 +84,10 @@ def reloaded(server: WebServer, say: Say) -> None:
     clients = load.Clients(server.port, seconds=8, threads=CLIENTS)
     reloads = 0
     while clients.running():
-        server.workers()
+        before = set(server.workers())
         os.kill(server.pid, signal.SIGHUP)
+        wait_for(lambda old=before: _is_replaced(server, old), "new workers alone")
         reloads += 1
-        time.sleep(1)
     tally = clients.join()
     wait_for(lambda: _is_quiet(server), "nothing is in flight")
     seen = samples.from_server(server)
@@ -120,6 +124,7 @@ def _in_flight(server: WebServer) -> float:
 def ended(server: processes.Server, seen: samples.Samples) -> None:
     """End the server: the file alone says what it said."""
     server.end()
+    assert "percpu_prometheus:" not in server.log.read_text(), "the drop-in had to say something"
     for name, again in (
         ("a scrape", samples.from_directory(server)),
         ("percpu show", samples.from_tool(server)),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What all apps here count: one request adds 1 to each metric, before its answer is sent."""
 
+import logging
 import os
 import threading
 import time
@@ -8,6 +9,9 @@ import time
 # Tests that compare run without the drop-in.
 if os.environ.get("SERVERS_WITH") != "upstream":
     import percpu_prometheus  # noqa: F401
+
+# A test fails if the drop-in logs something.
+logging.basicConfig(format="%(name)s: %(message)s")
 
 from prometheus_client import (
     CollectorRegistry,
