@@ -90,6 +90,9 @@ static inline bool percpu_seq_never(void)
  */
 static inline bool percpu_seq_prepare_try(int r, int try)
 {
+	/* Without this, clang 16, 19 and 20 never finish compiling some loops for x86-64 in the late
+	 * library: their pass "Control Flow Optimizer" does not end. */
+	__asm__("" : "+r"(r));
 	if (r != PERCPU_SEQ_SLOW || try == PERCPU_SEQ_TRIES)
 		return false;
 	return try != 0 || (!percpu_seq_never() && percpu_seq_attach()->cpu_id >= 0);
