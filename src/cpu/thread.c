@@ -20,7 +20,7 @@
 
 #include "cpu.h"
 
-#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+#if defined(__GLIBC__) && __GLIBC_MINOR__ >= 35 && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 #elif defined(__GLIBC__)
 extern __typeof__(dlsym) dlsym __attribute__((weak)); /* as in stay.c */
@@ -107,7 +107,7 @@ static void find_libc(void)
 {
 	ptrdiff_t at = 0;
 
-#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+#if defined(__GLIBC__) && __GLIBC_MINOR__ >= 35 && __has_include(<sys/rseq.h>)
 	/* Not weak symbols: under LTO without PIE these have resolved to 0. */
 	process.size = __rseq_size;
 	at = __rseq_offset;
