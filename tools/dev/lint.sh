@@ -44,6 +44,7 @@ lint_tidy_shortly()
 lint_rooms()
 {
 	python3 tools/dev/arrows.py && python3 tools/dev/statics.py src/*/*.c &&
+		python3 tools/dev/statics.py bindings/python/src/*.c &&
 		diff <(sed -n "s/^  '\(.*\.c\)',\$/\1/p" src/meson.build) \
 			<(sed -n 's/^#include "\(.*\.c\)"$/\1/p' src/percpu_all.c)
 }
@@ -58,7 +59,7 @@ lint_lengths()
 		/^\{/ && FILENAME !~ /hpp$/ { begin = FNR }
 		/^\}/ && begin && FNR - begin > 51 { print FILENAME ":" begin ": more than 50 lines"; bad = 1 }
 		/^\}/ { begin = 0 }
-		END { exit bad }' src/*/*.[ch] include/percpu/*.h include/percpu/*/*.h include/percpu/*.hpp include/percpu/*/*.hpp
+		END { exit bad }' src/*/*.[ch] bindings/python/src/*.[ch] include/percpu/*.h include/percpu/*/*.h include/percpu/*.hpp include/percpu/*/*.hpp
 }
 
 # Functions in Rust end at a brace below their first letter. Tests may be long, their files not; the
@@ -128,8 +129,8 @@ lint_shell()
 
 lint_python()
 {
-	files -name '*.py' | xargs -0 ruff check --no-cache --line-length 100 &&
-		files -name '*.py' | xargs -0 ruff format --no-cache --line-length 100 --diff
+	files -name '*.py' -o -name '*.pyi' | xargs -0 ruff check --no-cache --line-length 100 &&
+		files -name '*.py' -o -name '*.pyi' | xargs -0 ruff format --no-cache --line-length 100 --diff
 }
 
 # The scripts here that judge: what they find, and what they let pass.
@@ -186,6 +187,12 @@ lint()
 	step 'lint: clang-tidy' lint_tidy /tests/
 	# The analyzer does not know that what a test asserts holds afterwards.
 	step 'lint: clang-tidy, tests' lint_tidy '/(src|examples)/' --soon
+	if has_python; then
+		step 'lint: clang-tidy, Python' lint_tidy_python
+		step 'lint: mypy' lint_mypy
+	else
+		record SKIP 'lint: Python' 'no Python 3.10, or no headers of it'
+	fi
 	if cargo clippy --version >/dev/null 2>&1; then
 		step 'lint: clippy' lint_clippy
 	else

@@ -54,29 +54,29 @@ test_mutants_crates()
 test_mutants_modules()
 {
 	say 'mutants, Python'
-	if ! modules_built; then
-		record SKIP 'mutants, Python' 'no module was built'
+	if ! has_python || ! python_venv; then
+		record SKIP 'mutants, Python' 'no Python 3.10, or no headers of it'
 		return
 	fi
-	PATH=$modules_venv/bin:$PATH python3 tests/mutants/run.py "$build/mutants-python" "$@" --python |
+	PATH=$python/venv/bin:$PATH python3 tests/mutants/run.py "$build/mutants-python" "$@" --python |
 		tee -a "$results" || record FAIL 'mutants, Python' 'one survived, or the run broke'
 }
 
 # test_all_mutants [NAME...]: those of other builds need ./dev test --mutants without a name.
 test_all_mutants()
 {
-	local name rust=() python=() others=()
+	local name rust=() modules=() others=()
 	begin_tests
 	for name in "$@"; do
 		case $name in
 			rust-*) rust+=("$name") ;;
-			python-*) python+=("$name") ;;
+			python-*) modules+=("$name") ;;
 			*) others+=("$name") ;;
 		esac
 	done
 	[ $# != 0 ] && [ ${#others[@]} = 0 ] || test_mutants "${others[@]}"
 	[ $# != 0 ] && [ ${#rust[@]} = 0 ] || test_mutants_crates "${rust[@]}"
-	[ $# != 0 ] && [ ${#python[@]} = 0 ] || test_mutants_modules "${python[@]}"
+	[ $# != 0 ] && [ ${#modules[@]} = 0 ] || test_mutants_modules "${modules[@]}"
 	[ $# = 0 ] || { summary; return; }
 	test_mutants_tsan
 	test_mutants_cross i686 i386 "${for_i686[@]}"

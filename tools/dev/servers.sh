@@ -9,11 +9,6 @@ for_servers=(
 )
 servers=$build/python/servers
 
-has_python_headers()
-{
-	python3 -c "import os, sysconfig as s; os.stat(s.get_path('include') + '/Python.h')" 2>/dev/null
-}
-
 setup_servers()
 {
 	local wanted list=bindings/python/tests/servers/requirements.txt

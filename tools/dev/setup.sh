@@ -55,10 +55,12 @@ peers_of_segment=(
 	"${peers_of_values[@]}" 'has_lib libpcp libpcp3-dev'
 	'exists /usr/include/pcp/mmv_stats.h libpcp-mmv1-dev'
 )
+# What builds the module for Python.
+for_python=('has_python_headers . python3-dev' 'has_module ensurepip python3-venv')
 # What widens the tests: other machines, another libc, DPDK, a server.
 extras=(
 	"${for_aarch64[@]}" "${for_i686[@]}" "${for_armhf[@]}"
-	"${for_prefork[@]}" "${peers_of_counter9[@]}"
+	"${for_prefork[@]}" "${peers_of_counter9[@]}" "${for_python[@]}"
 	'have spin spin' 'have musl-gcc musl-tools' 'have gdb gdb' 'have valgrind valgrind' 'have strace strace'
 	'has_lib libdpdk dpdk-dev' 'has_fuzzer clang libclang-rt-dev' 'have node nodejs'
 )
@@ -202,6 +204,11 @@ unpack_oldest_rust()
 has_module()
 {
 	python3 -c 'import sys, importlib.util as u; sys.exit(not u.find_spec(sys.argv[1]))' "$1"
+}
+
+has_python_headers()
+{
+	python3 -c "import os, sysconfig as s; os.stat(s.get_path('include') + '/Python.h')" 2>/dev/null
 }
 
 # setup_packages NEED...: all packages that the tests use, and these, if they are to be had.

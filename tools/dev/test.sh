@@ -223,6 +223,7 @@ compute()
 	behind gcc compile_needed gcc examples/
 	behind mutants test_mutants --quick & # one after the other, and waits, too
 	behind rust test_rust
+	behind python test_python
 	behind asan sanitizer asan address,undefined
 	behind tsan sanitizer tsan thread -Dexamples=disabled
 	behind clang compile_needed clang
@@ -253,6 +254,7 @@ compute_configurations()
 	behind tsan sanitizer tsan thread -Dexamples=disabled
 	compute_crosses
 	behind rust test_rust_again
+	behind python test_python_again
 	behind fuzz fuzz_shortly
 	wait
 }
@@ -330,6 +332,7 @@ test_configurations()
 	test_built tsan || true
 	test_other_builds
 	await_rust
+	await_python
 	say 'fuzz for 20 s'
 	await fuzz || status=$?
 	case $status in
@@ -439,6 +442,7 @@ test_default()
 	test_built tsan || true
 	test_other_builds
 	await_rust
+	await_python
 	test_models_shortly
 	say 'mutants'
 	await mutants || record FAIL 'mutants'
@@ -448,8 +452,8 @@ test_default()
 	cat <<-'END'
 		./dev test --configurations  all tests by clang, with ThreadSanitizer, for what is loaded late,
 		                             for aarch64, i686 and armhf, and on lower tiers, of which this
-		                             ran some; libFuzzer, examples with AddressSanitizer, a build of
-		                             all benchmarks, the crates by the oldest Rust and for what is
+		                             ran some; libFuzzer, examples and Python with AddressSanitizer, a
+		                             build of all benchmarks, the crates by the oldest Rust and for what is
 		                             loaded late, their bindings made anew, the tool as Meson
 		                             installs it
 		./dev test --compilers       clang, and more options and dialects, in tests/compat
@@ -478,10 +482,11 @@ tests_named()
 	done | sort -u
 }
 
-# The inner loop: builds and runs these in build/gcc.
+# The inner loop: builds and runs these in build/gcc, or those of Python.
 test_some()
 {
 	local names
+	[[ $1 != python/* ]] || { test_python_named "$@"; return; }
 	require "${for_build[@]}"
 	set_up_for gcc >/dev/null || die 'see above'
 	names=$(tests_named "$@") && [ -n "$names" ] || die "no such test, and no test of it: $*"

@@ -5,23 +5,30 @@ Segment opens a file to count in, and declares metrics in it; Reader reads all o
 used by any thread, and by children of fork.
 """
 
-from percpu._core import (
-    Counter,
-    Error,
-    Exemplar,
-    Family,
-    FCounter,
-    Gauge,
-    Histogram,
-    HistogramSnapshot,
-    OwnedGauge,
-    OwnedValue,
-    Reader,
-    ReaderInfo,
-    Segment,
-    Series,
-    Stats,
-)
+import sys
+
+try:
+    from percpu._core import (
+        Counter,
+        Error,
+        Exemplar,
+        Family,
+        FCounter,
+        Gauge,
+        Histogram,
+        HistogramSnapshot,
+        OwnedGauge,
+        OwnedValue,
+        Reader,
+        ReaderInfo,
+        Segment,
+        Series,
+        Stats,
+    )
+except ImportError as e:
+    if sys.platform.startswith("linux"):
+        raise
+    raise ImportError(f"percpu is for Linux: there is no percpu._core for {sys.platform}") from e
 
 __all__ = [
     "Counter",

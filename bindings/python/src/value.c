@@ -282,7 +282,8 @@ static PyObject *gauge_get(struct core_value *v)
 
 	if (s == NULL)
 		return NULL;
-	(void)percpu_owned_fgauge_own(core_handle_get(s), &own); /* none: 0 */
+	if (percpu_owned_fgauge_own(core_handle_get(s), &own) < 0)
+		own = 0; /* this process has none */
 	return PyFloat_FromDouble(own);
 }
 
