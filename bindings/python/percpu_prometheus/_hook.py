@@ -3,24 +3,29 @@
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
-from collections.abc import Callable, Sequence
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 CLIENT = "prometheus_client"
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """Loads the client by its own loader, and then calls a function."""
 
-    def __init__(self, loader: importlib.abc.Loader, finder: _Finder) -> None:
+    def __init__(self, loader: Loader, finder: _Finder) -> None:
         self.loader = loader
         self.finder = finder
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -32,26 +37,23 @@ class _Loader(importlib.abc.Loader):
         self.finder.then()
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Finds the client as the others do."""
 
     def __init__(self, then: Callable[[], object]) -> None:
         self.then = then
-        self.asking = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != CLIENT or self.asking:
+    ) -> ModuleSpec | None:
+        if name != CLIENT:
             return None
-        self.asking = True
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self.asking = False
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self)
-        return spec
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Loader(spec.loader, self)  # type: ignore[assignment]
+                return spec
+        return None
 
     def remove(self) -> None:
         """Find nothing any more."""

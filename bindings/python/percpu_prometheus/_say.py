@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 
-_log = logging.getLogger("percpu_prometheus")
 _said: dict[str, str] = {}  # what it is about, and the sentence
 
 
@@ -17,7 +15,9 @@ def say_once(sentence: str, about: str | None = None) -> None:
         return
     _said[key] = sentence
     with contextlib.suppress(Exception):  # of the program's handlers; counting goes on
-        _log.warning("%s", sentence)
+        import logging  # a program that is told nothing needs not load it
+
+        logging.getLogger("percpu_prometheus").warning("%s", sentence)
 
 
 def reason_of(e: BaseException) -> str:
