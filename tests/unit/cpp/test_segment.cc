@@ -39,7 +39,7 @@ static void kinds(void **)
 	const percpu::extrema<int64_t> words{ s, "w" };
 	const percpu::extrema<double> doubles{ s, "d" };
 	const percpu::owned_gauge owned{ s, "o" };
-	const percpu::owned_fgauge most{ s, "m", PERCPU_OWNED_MAX };
+	const percpu::owned_fgauge most{ s, "m", PERCPU_OWNED_MAX | PERCPU_OWNED_KEEP };
 	const percpu::histogram histogram{ s, "h" };
 	percpu_counter *same;
 	percpu_histogram *same_histogram;
