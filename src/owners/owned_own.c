@@ -65,7 +65,7 @@ static int read_own_value(const struct percpu_owned *g, const void *out, uint64_
 
 int percpu_owned_gauge_own(const struct percpu_owned_gauge *g, int64_t *ret)
 {
-	uint64_t bits;
+	uint64_t bits = 0;
 	int e = read_own_value((const struct percpu_owned *)g, ret, &bits);
 
 	if (e == 0)
@@ -75,7 +75,7 @@ int percpu_owned_gauge_own(const struct percpu_owned_gauge *g, int64_t *ret)
 
 int percpu_owned_fgauge_own(const struct percpu_owned_fgauge *g, double *ret)
 {
-	uint64_t bits;
+	uint64_t bits = 0;
 	int e = read_own_value((const struct percpu_owned *)g, ret, &bits);
 
 	if (e == 0)

@@ -280,14 +280,15 @@ static int put_values(struct printing *p, const struct percpu_reader *r, size_t 
 	else if (percpu_reader_extrema(r, i, &v, &max) == 0) {
 		put_sample(p, "", "extreme", "min", percpu_number_of(v).text);
 		put_sample(p, "", "extreme", "max", percpu_number_of(max).text);
-	} else if (percpu_reader_stats(r, i, counts, p->s.n) == 0)
+	} else if (percpu_reader_stats(r, i, counts, p->s.n) == 0) {
 		for (uint32_t k = 0; k < p->s.n; k++)
 			put_sample(p, "", p->s.field, p->s.fields[k], whole_number(counts[k]).text);
-	else
+	} else {
 		e = percpu_reader_histogram(r, i, &h);
-	if (p->s.kind == PERCPU_METRIC_HISTOGRAM && e == 0) {
-		put_histogram(p, r, i, h);
-		percpu_histogram_snapshot_destroy(h);
+		if (e == 0) {
+			put_histogram(p, r, i, h);
+			percpu_histogram_snapshot_destroy(h);
+		}
 	}
 	p->has_exemplar = false; /* of a value that the picture does not have */
 	return e == -ENOMEM ? e : 0;
