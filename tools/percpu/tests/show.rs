@@ -378,10 +378,10 @@ fn each_owner_is_a_series() {
         gauge.set(0.5).unwrap();
     };
     set("living", each);
-    set("ever", each.keep());
+    set("past", each.keep());
     set("kept", OwnedRule::new(Rule::Max).keep());
     let text = prints(&["show", &name.0]);
-    for line in ["living{pid=\"41\"}", "ever{pid=\"41\"}", "kept"] {
+    for line in ["living{pid=\"41\"}", "past{pid=\"41\"}", "kept"] {
         assert!(text.lines().any(|l| l.starts_with(line)), "{line}: {text}");
     }
     let folded = "the greatest of all processes that ever were:\n";
@@ -389,7 +389,7 @@ fn each_owner_is_a_series() {
     assert!(!text.contains("the sum"), "{text}");
     segment.leave().unwrap();
     let text = prints(&["show", &name.0, "--text"]);
-    assert!(text.contains("ever{pid=\"41\"} 0.5\n"), "{text}");
+    assert!(text.contains("past{pid=\"41\"} 0.5\n"), "{text}");
     assert!(text.contains("kept 0.5\n"), "{text}");
     assert!(!text.contains("living"), "{text}");
     let series = &json(&["show", &name.0, "--json"])["series"];
