@@ -127,6 +127,8 @@ fn a_process_has_an_own_value() {
     assert_eq!(part.fetch(Owners::All).unwrap(), 0.75);
     part.set(2.0).unwrap();
     assert_eq!(part.fetch(Owners::Living).unwrap(), 2.0);
+    assert_eq!(part.fetch(Owners::All).unwrap(), 0.75);
+    assert_eq!(part.own().unwrap(), 2.0);
 }
 
 #[test]
