@@ -19,6 +19,9 @@ const PROTOBUF: &str = "application/vnd.google.protobuf;\
                         proto=io.prometheus.client.MetricFamily;encoding=delimited";
 const OM1: &str = "application/openmetrics-text;version=1.0.0";
 
+/// Name, labels, and value.
+type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
 /// A gauge that is shown for each owner has a sample for each, in each format; and no name where there
 /// is none.
 #[test]
@@ -34,7 +37,7 @@ fn owners_have_samples_of_their_own() {
     set(&Metric::new("all"), each.keep(), 6);
     set(&Metric::new("kept"), OwnedRule::new(Rule::Max).keep(), 7);
     let server = Server::new(&[&name.0]);
-    let check = |expected: &[(&str, &[(&str, &str)], &str)]| {
+    let check = |expected: &[Expected<'_>]| {
         let text = text_samples(&server.get("Accept: text/plain;version=1.0.0\r\n"));
         let open = om_samples(&server.get(&format!("Accept: {OM1}\r\n")));
         let proto = proto_samples(&server.bytes(&format!("Accept: {PROTOBUF}\r\n")));
@@ -56,8 +59,8 @@ fn owners_have_samples_of_their_own() {
             assert_eq!(found, expected);
         }
     };
-    let all: (_, &[_], _) = ("all", &[("pid", "41")], "6");
-    let kept: (_, &[_], _) = ("kept", &[], "7");
+    let all: Expected<'_> = ("all", &[("pid", "41")], "6");
+    let kept: Expected<'_> = ("kept", &[], "7");
     check(&[all, kept, ("living", &[("path", "/"), ("pid", "41")], "5")]);
     segment.leave().unwrap();
     check(&[all, kept]);
