@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 from . import load, processes, samples
@@ -74,9 +75,16 @@ def replaced(server: WebServer, say: Say, requests: int, workers: int) -> None:
     ended(server, seen)
 
 
-def _is_replaced(server: WebServer, before: set[int]) -> bool:
-    now = set(server.workers())
-    return bool(now) and not now & before
+def _reload(server: WebServer) -> None:
+    before = set(server.workers())
+
+    def is_done() -> bool:
+        now = set(server.workers())
+        return bool(now) and not now & before
+
+    os.kill(server.pid, signal.SIGHUP)
+    wait_for(is_done, "new workers alone")
+    time.sleep(1)  # uWSGI has new workers before it handles the next SIGHUP
 
 
 def reloaded(server: WebServer, say: Say) -> None:
@@ -84,9 +92,7 @@ def reloaded(server: WebServer, say: Say) -> None:
     clients = load.Clients(server.port, seconds=8, threads=CLIENTS)
     reloads = 0
     while clients.running():
-        before = set(server.workers())
-        os.kill(server.pid, signal.SIGHUP)
-        wait_for(lambda old=before: _is_replaced(server, old), "new workers alone")
+        _reload(server)
         reloads += 1
     tally = clients.join()
     wait_for(lambda: _is_quiet(server), "nothing is in flight")
