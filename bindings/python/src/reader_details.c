@@ -64,6 +64,8 @@ static PyObject *details_seconds(uint64_t ns)
 /* Raise an exception for a call about the picture. */
 static PyObject *details_failed(struct core_reader *self, int e)
 {
+	if (e == -ENOMEM)
+		return PyErr_NoMemory();
 	return core_raise_plain(core_state_of(Py_TYPE((PyObject *)self)), e);
 }
 

@@ -212,3 +212,27 @@ def test_calls_that_fail(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("call", [segment_in_a_block, reader_in_a_block, snapshot_of_stats])
 def test_calls_that_take_time(tmp_path: Path, call: Callable[[World], None]) -> None:
     keeps_nothing(call, tmp_path / "s", 1000)
+
+
+def fail_each_allocation(call: Callable[[World], object], world: World) -> int:
+    """Call it again and again, while another allocation of Python fails. Return the blocks."""
+    memory = pytest.importorskip("_testcapi")
+    for start in range(60):
+        memory.set_nomemory(start, start + 1)
+        try:
+            call(world)
+        except MemoryError:
+            continue
+        finally:
+            memory.remove_mem_hooks()
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_without_memory(tmp_path: Path, name: str) -> None:
+    world = World(tmp_path / "s")
+    fail_each_allocation(GOOD[name], world)
+    before = fail_each_allocation(GOOD[name], world)
+    assert fail_each_allocation(GOOD[name], world) - before < 20
+    GOOD[name](world)

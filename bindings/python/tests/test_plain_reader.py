@@ -84,6 +84,19 @@ def test_exponential_bounds(reader: percpu.Reader) -> None:
     assert len(counts) == 10 and counts[2] == 1 and sum(counts) == 1 and total == 1.0
 
 
+def test_bounds_are_of_each_histogram(tmp_path: Path) -> None:
+    bounds = {"a": (1.0, 2.0), "b": (1.0, 3.0), "c": (1.0, 3.0), "d": (1.0,)}
+    with percpu.Segment(tmp_path / "s", create=True) as segment:
+        for name, own in bounds.items():
+            segment.histogram(name, bounds=own)
+        segment.histogram("e", min=1, max=4, buckets_per_octave=1)
+        segment.histogram("f", min=2, max=8, buckets_per_octave=1)
+        segment.histogram("g", summary=True)
+    with percpu.Reader(tmp_path / "s") as reader:
+        got = {one.name: one.value[0] for one in reader.read()}
+    assert got == {**bounds, "e": (1.0, 2.0, 4.0), "f": (2.0, 4.0, 8.0), "g": ()}
+
+
 def test_info(reader: percpu.Reader) -> None:
     with pytest.raises(ValueError, match="call read"):
         reader.info()
