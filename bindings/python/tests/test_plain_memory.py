@@ -70,6 +70,7 @@ def reader_in_a_block(w: World) -> None:
 
 def snapshot_of_stats(w: World) -> None:
     """Read statistics as they are at one moment."""
+    w.stats.add_all((1000, 1000))
     w.stats.snapshot()
 
 

@@ -97,6 +97,20 @@ def test_bounds_are_of_each_histogram(tmp_path: Path) -> None:
     assert got == {**bounds, "e": (1.0, 2.0, 4.0), "f": (2.0, 4.0, 8.0), "g": ()}
 
 
+def test_names_are_of_each_metric(tmp_path: Path) -> None:
+    with percpu.Segment(tmp_path / "s", create=True) as segment:
+        segment.stats("a", ["x", "y"], labels={"b": "1"})
+        segment.stats("b", ["x", "z"], labels={"c": "1"})
+        segment.stats("c", ["x"], "what", unit="bytes")
+    with percpu.Reader(tmp_path / "s") as reader:
+        got = [(one.fields, one.label_names, one.field, one.unit) for one in reader.read()]
+    assert got == [
+        (("x", "y"), ("b",), "field", ""),
+        (("x", "z"), ("c",), "field", ""),
+        (("x",), (), "what", "bytes"),
+    ]
+
+
 def test_info(reader: percpu.Reader) -> None:
     with pytest.raises(ValueError, match="call read"):
         reader.info()

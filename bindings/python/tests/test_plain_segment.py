@@ -120,6 +120,8 @@ def test_objects_keep_a_closed_segment(tmp_path: Path) -> None:
     stats = segment.stats("s", ["a"])
     family = segment.family("counter", "f", ["a"])
     segment.close()
+    with pytest.raises(ValueError, match="the segment is closed"):
+        segment.counter("c")
     del segment
     counter.inc()
     counter.exemplar({"trace": "1"}, 1)
