@@ -7,28 +7,26 @@ used by any thread, and by children of fork.
 
 import sys
 
-try:
-    from percpu._core import (
-        Counter,
-        Error,
-        Exemplar,
-        Family,
-        FCounter,
-        Gauge,
-        Histogram,
-        HistogramSnapshot,
-        OwnedGauge,
-        OwnedValue,
-        Reader,
-        ReaderInfo,
-        Segment,
-        Series,
-        Stats,
-    )
-except ImportError as e:
-    if sys.platform.startswith("linux"):
-        raise
-    raise ImportError(f"percpu is for Linux: there is no percpu._core for {sys.platform}") from e
+if not sys.platform.startswith("linux"):
+    raise ImportError(f"percpu is for Linux: there is no percpu._core for {sys.platform}")
+
+from percpu._core import (
+    Counter,
+    Error,
+    Exemplar,
+    Family,
+    FCounter,
+    Gauge,
+    Histogram,
+    HistogramSnapshot,
+    OwnedGauge,
+    OwnedValue,
+    Reader,
+    ReaderInfo,
+    Segment,
+    Series,
+    Stats,
+)
 
 __all__ = [
     "Counter",
