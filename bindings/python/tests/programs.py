@@ -50,6 +50,19 @@ def scrape(directory: Path) -> dict[str, float]:
     return samples_of(run(SCRAPE, directory).stdout)
 
 
+def scrape_if_readable(directory: Path) -> dict[str, float] | None:
+    """Scrape a directory; None if that ends with the error of a file that cannot be read."""
+    program = f"""
+import percpu
+try:
+    exec({SCRAPE!r})
+except percpu.Error as e:
+    print("unreadable", e.errno)
+"""
+    page = run(program, directory).stdout
+    return None if page.startswith("unreadable") else samples_of(page)
+
+
 def said(ran: Ran) -> list[str]:
     """Return the lines that a program printed as errors; no traceback is among them."""
     assert not re.search("Traceback|Error:|Exception", ran.stderr), ran.stderr

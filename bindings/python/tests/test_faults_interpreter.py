@@ -48,6 +48,8 @@ def test_signal_handler(tmp_path: Path) -> None:
     assert found["jobs_total"] == n + handled
     assert found['tasks_total{name="program"}'] == n
     assert found['tasks_total{name="handler"}'] == handled
+    of_names = [value for name, value in found.items() if name.startswith("tasks_total")]
+    assert sum(of_names) == 2 * (n + handled)
     assert found["seconds_count"] == n + handled
     assert found["seconds_sum"] == n * 0.5 + handled * 1.5
     assert sum(value for name, value in found.items() if name.startswith("busy{")) == n + handled
