@@ -176,12 +176,12 @@ def prepared(variant: str, directory: str) -> Client | Plain:
         sys.exit(f"{variant}: not one of {', '.join(VARIANTS)}")
     if variant == PLAIN:
         return Plain(directory)
-    if variant != SINGLE:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
     if variant in (VALUES, WHOLE):
         import percpu_prometheus
 
         percpu_prometheus.activate(methods=variant == WHOLE)
+    if variant != SINGLE:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
     return Client()
 
 

@@ -102,7 +102,8 @@ print(os.getpid(), 0)
 
 def test_preload(tmp_path: Path) -> None:
     """Metrics that are made before the fork count in children, each with gauges of its own."""
-    pids = dict(reversed(line.split()) for line in run(PRELOADED, tmp_path).stdout.splitlines())
+    lines = run(PRELOADED, tmp_path).stdout.splitlines()
+    pids = {n: pid for pid, n in map(str.split, lines)}
     found = scrape(tmp_path)
     assert found["jobs_total"] == 6.5
     assert found['tasks_total{name="made before"}'] == 6
