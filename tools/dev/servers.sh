@@ -30,6 +30,16 @@ build_servers()
 		--force-reinstall ./bindings/python && build_tool
 }
 
+# The types of the tests, and of their apps, which are programs in a folder of their own.
+check_servers()
+{
+	"$servers/bin/mypy" --strict --cache-dir "$servers/mypy" --exclude apps \
+		bindings/python/tests/servers &&
+		(cd bindings/python/tests/servers/apps && "$servers/bin/mypy" --strict \
+			--cache-dir "$servers/mypy" --explicit-package-bases \
+			--untyped-calls-exclude prometheus_client ./*.py)
+}
+
 # servers_test NAME: a file of tests; its report is a result for each test.
 servers_test()
 {
@@ -56,6 +66,7 @@ test_servers()
 	: >"$results"
 	has_cargo "$tool_cargo" || die "the tool percpu needs cargo $tool_cargo"
 	step 'servers: build' build_servers
+	step 'servers: types' check_servers
 	if [ $# = 0 ]; then
 		mapfile -t names < <(printf '%s\n' bindings/python/tests/servers/test_*.py |
 			sed -E 's,.*/test_(.*)\.py,\1,')
