@@ -45,7 +45,8 @@ stage()
 
 build_sdist()
 {
-	stage && "$python/wheels/bin/python" -m build --no-isolation --sdist --outdir "$wheels" "$python/sdist"
+	stage && PATH=$python/wheels/bin:$PATH "$python/wheels/bin/python" -m build --no-isolation --sdist \
+		--outdir "$wheels" "$python/sdist"
 }
 
 # build_wheel TARGET PYTHON OPTION...: from the staged sources, repaired, so that its name says what

@@ -120,8 +120,8 @@ except ModuleNotFoundError as e:
 
 # Elsewhere the wheel has no percpu._core.
 ELSEWHERE = """
-import sys, urllib.request
-sys.platform = "darwin"
+import sys
+sys.platform = "freebsd14"
 sys.modules["percpu._core"] = None
 """
 
