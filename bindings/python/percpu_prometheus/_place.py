@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -60,6 +61,17 @@ def _tell_of_files(folder: str) -> None:
         )
 
 
+# In words of this package; other errors have the library's.
+_WHY = {
+    errno.ENOENT: "there is no such directory",
+    errno.EACCES: "the permissions of the file or of its directory do not allow it",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOSPC: "the disk is full",
+    errno.EBADMSG: "the file is damaged, or is none of libpercpu: remove it",
+    errno.EPROTO: "the file is of another version of libpercpu: remove it, and start all processes",
+}
+
+
 class NoFile(Exception):
     """The file cannot be had."""
 
@@ -98,7 +110,8 @@ class Place:
         try:
             segment = _open(self.path)
         except OSError as e:
-            raise NoFile(f"{self.path}: {reason_of(e)}") from e
+            why = _WHY.get(e.errno or 0) or reason_of(e)
+            raise NoFile(f"{self.path}: {why}") from e
         _give_to_owner(self.path)
         self.file_id = _file_id(self.path)
         self._join(segment, name)

@@ -171,8 +171,8 @@ int core_value_set(struct core_value *v, double value)
 
 void core_value_record(struct core_value *sum, double amount)
 {
-	if (!(amount - amount == 0)) /* infinite, or not a number */
-		core_lose(sum->handle, -EDOM);
+	if (!(fabs(amount) < 0x1p960)) /* it will be refused, and counted as that */
+		core_lose(sum->handle, amount - amount == 0 ? -ERANGE : -EDOM);
 	percpu_histogram_record(core_handle_get(sum->handle), amount);
 }
 
