@@ -11,7 +11,7 @@ import sys
 from typing import NamedTuple
 
 from ._directory import directory
-from ._hook import when_imported
+from ._hook import wait_no_more, when_imported
 from ._say import said, say_once
 
 __all__ = ["Status", "activate", "status"]
@@ -33,14 +33,8 @@ def activate(*, methods: bool = True) -> bool:
     The import of prometheus_client does so if PROMETHEUS_MULTIPROC_DIR is set. With methods, inc(),
     set(), observe() and labels() are in C. Returns False where the library is not to be had.
     """
-    try:
-        from . import _replace
-    except ImportError as e:
-        say_once(f"prometheus_client's own multi-process mode goes on: {e}")
-        return False
-    _replace.replace()
-    _replace.switch_on(methods=methods)
-    return True
+    wait_no_more()  # for an import, which the next line may be
+    return _switch_on(on=True, methods=methods)
 
 
 def status() -> Status:
@@ -52,16 +46,21 @@ def status() -> Status:
     return Status(*_replace.state(), said())
 
 
-def _start() -> None:
-    """Do what the environment says, at the import of prometheus_client."""
+def _switch_on(*, on: bool, methods: bool) -> bool:
     try:
         from . import _replace
     except ImportError as e:
         say_once(f"prometheus_client's own multi-process mode goes on: {e}")
-        return
+        return False
     _replace.replace()
-    if directory() is not None:
-        _replace.switch_on(methods=True)
+    if on:
+        _replace.switch_on(methods=methods)
+    return True
+
+
+def _start() -> None:
+    """Do what the environment says, at the import of prometheus_client."""
+    _switch_on(on=directory() is not None, methods=True)
 
 
 when_imported(_start)

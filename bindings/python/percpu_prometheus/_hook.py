@@ -67,3 +67,10 @@ def when_imported(then: Callable[[], object]) -> None:
         then()
     else:
         sys.meta_path.insert(0, _Finder(then))
+
+
+def wait_no_more() -> None:
+    """Call nothing if prometheus_client is imported later."""
+    for finder in list(sys.meta_path):
+        if isinstance(finder, _Finder):
+            finder.remove()

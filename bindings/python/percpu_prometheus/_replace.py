@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import logging  # noqa: F401, later there may be no descriptor to load it by
 import os
 from typing import Any
 

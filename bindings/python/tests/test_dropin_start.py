@@ -21,6 +21,15 @@ def test_the_variable_is_set_after_the_import(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [FILE]
 
 
+def test_it_is_switched_on_before_the_client_is_imported(tmp_path: Path) -> None:
+    begin = "import percpu_prometheus\nassert percpu_prometheus.activate(methods=False)\n"
+    (seen, status) = run(
+        tmp_path, 'Counter("c", "help").inc(); tell(scrape());' + STATUS, begin=begin + BEGIN
+    )
+    assert seen == {"c_total": 1}
+    assert status == [True, False, [], 0, []]
+
+
 def test_the_import_does_not_import_the_client(tmp_path: Path) -> None:
     (there, status) = run(
         tmp_path,
