@@ -112,13 +112,18 @@ def measure_updates(repetitions: int, ns: float) -> list[Row]:
     return list(rows.values())
 
 
+def counted(n: int, what: str, plural: str = "") -> str:
+    """Return so many of these in words."""
+    return f"{n} {what}{'' if n == 1 else plural}"
+
+
 def measure_scrapes(most: int, repetitions: int) -> tuple[list[Row], dict[str, str]]:
     """Measure scrapes of at most so many series times processes. Returns what was left out, too."""
     rows: list[Row] = []
     skipped: dict[str, str] = {}
     for processes in PROCESSES:
         for series in SERIES:
-            what = f"scrape of {series} series, {processes} processes"
+            what = f"scrape of {counted(series, 'series')}, {counted(processes, 'process', 'es')}"
             if series * processes > most:
                 skipped[what] = f"more than {most} series of all processes; see --full"
                 continue
@@ -143,7 +148,11 @@ def ratios(rows: list[Row]) -> list[Ratio]:
         what, _, variant = name.rpartition(", ")
         if variant == WHOLE:
             other = by_name[f"{what}, {MULTI}", threads]
-            found.append(ratio_of(f"{what}, {threads} threads: {WHOLE} / {MULTI}", row, other))
+            found.append(
+                ratio_of(
+                    f"{what}, {counted(threads, 'thread', 's')}: {WHOLE} / {MULTI}", row, other
+                )
+            )
     return found
 
 

@@ -37,9 +37,7 @@ def main() -> None:
     variant, directory, series, processes = sys.argv[1:]
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
     if variant == WHOLE:
-        import percpu_prometheus
-
-        percpu_prometheus.activate()
+        import percpu_prometheus  # noqa: F401
     elif variant != MULTI:
         sys.exit(f"{variant}: neither {MULTI} nor {WHOLE}")
     from prometheus_client import CollectorRegistry, generate_latest
