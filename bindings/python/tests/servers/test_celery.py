@@ -63,7 +63,7 @@ def test_killed(celery: Start, say: scenes.Say) -> None:
     finally:
         killer.stop()
     say(f"{tally.answered.total()} tasks done, {tally.lost} lost, {server.killed} kills")
-    assert server.killed > 0 and tally.answered.total() > 100
+    assert server.killed > 0 and tally.answered.total() > 0
     _check(server, tally)
 
 

@@ -32,7 +32,7 @@ def test_killed(serve: Serve, say: scenes.Say, options: tuple[str, ...]) -> None
 
 def test_hundreds_of_workers(serve: Serve, say: scenes.Say) -> None:
     options = ("plain:app", "--preload", "--max-requests", "2")
-    scenes.replaced(serve(*GUNICORN, *options), say, 2400, 100)
+    scenes.replaced(serve(*GUNICORN, *options), say, 2400, 50)
 
 
 def test_replaced_threads(serve: Serve, say: scenes.Say) -> None:
