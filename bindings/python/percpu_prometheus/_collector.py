@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
@@ -30,7 +29,6 @@ class _File:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.lock = threading.Lock()
         self.reader: Reader | None = None
 
     def read(self) -> tuple[Reader, list[Series]]:
@@ -46,24 +44,22 @@ class _File:
         return self.reader, self.reader.read()
 
 
+# Those of the paths that were read last. A scrape takes its file out meanwhile: another thread, or
+# a signal handler that has interrupted the scrape, then opens one more.
 _files: dict[str, _File] = {}
+_FILES = 4
 _le: Callable[[float], str] = floatToGoString
-
-
-def _forget() -> None:
-    """In a child of fork: another thread of the parent may have had a lock."""
-    _files.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
 
 
 def samples_of_file(path: str) -> list[Metric]:
     """Return the metrics of a file."""
-    file = _files.setdefault(path, _File(path))
-    with file.lock:
-        reader, all_series = file.read()
-        return list(_metrics(reader, all_series))
+    file = _files.pop(path, None) or _File(path)
+    reader, all_series = file.read()
+    metrics = list(_metrics(reader, all_series))
+    _files[path] = file
+    for old in list(_files)[:-_FILES]:
+        _files.pop(old, None)
+    return metrics
 
 
 def _metrics(reader: Reader, all_series: list[Series]) -> Iterator[Metric]:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,8 +26,9 @@ _Metric = metrics.MetricWrapperBase
 
 def _values_of(child: Any) -> Iterator[_core.Value]:
     for attribute in list(vars(child).values()):
-        if isinstance(attribute, _core.Value):
-            yield attribute
+        for value in attribute if isinstance(attribute, list) else (attribute,):
+            if isinstance(value, _core.Value) and value.role != _core.ROLE_HISTOGRAM_BUCKET:
+                yield value
 
 
 def _remove_series(child: Any) -> None:
@@ -56,13 +59,24 @@ def _series_in_file(metric: Any) -> list[tuple[str, ...]]:
     folder = directory()
     if folder is None:
         return []
-    names = {metric._name, metric._name + "_total"}
+    names, labels = {metric._name, metric._name + "_total"}, tuple(metric._labelnames)
+    n = len(labels)  # an enum has one more, for its state
     try:
         with Reader(place_of(folder, values.ValueClass._identify).path) as reader:
-            return [s.label_values for s in reader.read() if s.name in names]
+            all_series = reader.read()
     except OSError as e:
         say_once(f"series of other processes stay in {metric}: {reason_of(e)}")
         return []
+    found = (s for s in all_series if s.name in names and s.label_names[:n] == labels)
+    return list(dict.fromkeys(s.label_values[:n] for s in found))
+
+
+def _take_all(metric: Any, which: Callable[[tuple[str, ...]], bool]) -> list[Any]:
+    """Take such children, among them those that only other processes have made."""
+    for series in _series_in_file(metric):
+        if which(series):
+            metric.labels(*series)
+    return _take_children(metric, which)
 
 
 def _remove(original: Any) -> Any:
@@ -71,7 +85,8 @@ def _remove(original: Any) -> Any:
             original(self, *labelvalues)
             return
         wanted = tuple(str(v) for v in labelvalues)
-        for child in _take_children(self, lambda key: key == wanted):
+        mine = _take_children(self, lambda key: key == wanted)
+        for child in mine or _take_all(self, lambda key: key == wanted):
             _remove_series(child)
 
     return remove
@@ -84,7 +99,7 @@ def _remove_by_labels(original: Any) -> Any:
             original(self, labels)
             return
         wanted = {self._labelnames.index(k): str(v) for k, v in labels.items()}
-        for child in _take_children(self, lambda key: all(key[i] == v for i, v in wanted.items())):
+        for child in _take_all(self, lambda key: all(key[i] == v for i, v in wanted.items())):
             _remove_series(child)
 
     return remove_by_labels
@@ -95,10 +110,7 @@ def _clear(original: Any) -> Any:
         if not _is_counted(self):
             original(self)
             return
-        for series in _series_in_file(self):
-            if len(series) == len(self._labelnames):
-                self.labels(*series)
-        for child in _take_children(self, lambda key: True):
+        for child in _take_all(self, lambda key: True):
             _remove_series(child)
 
     return clear
@@ -120,7 +132,8 @@ def _info(original: Any) -> Any:
         if not issubclass(values.ValueClass, _core.Value):
             return
         types[self._name + "_info"] = "info"
-        shown = _show(self, self._name + "_info", dict(sorted(val.items())), "livemax")
+        texts = {str(k): v for k, v in val.items()}
+        shown = _show(self, self._name + "_info", dict(sorted(texts.items(), key=lambda item: item[0])), "livemax")
         former, self._percpu_shown = getattr(self, "_percpu_shown", None), shown
         if former is not None:
             former.set(0)
@@ -163,6 +176,20 @@ def _enum_init(original: Any) -> Any:
     return init
 
 
+_parents: dict[int, weakref.ref[Any]] = {}  # metrics that make children, by their id()
+
+
+def _unlock_parents() -> None:
+    """In a child of fork: another thread of the parent process may have been making a series."""
+    for reference in list(_parents.values()):
+        metric = reference()
+        if metric is not None:
+            metric._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlock_parents)
+
+
 def _base_init(original: Any) -> Any:
     """A signal handler may make a series while the program is making one of the same metric."""
 
@@ -170,6 +197,8 @@ def _base_init(original: Any) -> Any:
         original(self, *args, **kwargs)
         if self._is_parent():
             self._lock = threading.RLock()
+            number = id(self)
+            _parents[number] = weakref.ref(self, lambda _: _parents.pop(number, None))
 
     return init
 

@@ -75,7 +75,7 @@ def _tell_of_former_metrics() -> None:
 
 
 _WHAT = {
-    errno.EDOM: "it was infinite or not a number",
+    errno.EDOM: "it was infinite, not a number, or too large",
     errno.ERANGE: "it or the sum was too large",
     errno.ENOTSUP: "parts of a histogram or summary cannot be set",
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -63,6 +64,12 @@ class Declaration(NamedTuple):
         return handle
 
 
+def _help(text: object) -> str:
+    """Return what the file has of a help text, which may be any object, as for prometheus_client."""
+    whole = str(text).replace("\0", " ")
+    return whole.encode("utf-8", "replace")[:HELP].decode("utf-8", "ignore")
+
+
 def flags_of_mode(mode: str) -> int:
     """Return the rule and the flags of a gauge's multiprocess mode."""
     living = mode.startswith("live")
@@ -96,10 +103,20 @@ class Binder:
 
 
 class _Building(threading.local):
-    """Histograms whose buckets are still being made by this thread."""
+    """Histograms whose buckets are still being made by this thread, with the name and the labels.
+
+    A signal handler may make the same one: it is then the later one in the list, and done first.
+    """
 
     def __init__(self) -> None:
-        self.parts: dict[tuple[str, tuple[str, ...]], list[tuple[PercpuValue, float]]] = {}
+        self.all: list[tuple[str, tuple[str, ...], list[tuple[PercpuValue, float]]]] = []
+
+    def find(self, name: str, values: tuple[str, ...]) -> int:
+        """Return the number of the one that was begun last, or raise an error."""
+        for i in reversed(range(len(self.all))):
+            if self.all[i][:2] == (name, values):
+                return i
+        raise ValueError("it has a bucket without a sum")
 
 
 _building = _Building()
@@ -128,9 +145,8 @@ class PercpuValue(_core.Value):
         **kwargs: Any,
     ) -> None:
         take_lower_case()
-        texts = help_text.encode("utf-8", "replace")[:HELP].decode("utf-8", "ignore")
-        of = Declaration(0, metric_name, texts, tuple(labelnames))
         try:
+            of = Declaration(0, metric_name, _help(help_text), tuple(labelnames))
             self._declare(typ, name, of, tuple(labelvalues), multiprocess_mode)
         except Exception as e:  # noqa: BLE001, a program goes on without its metrics
             private[metric_name] = None
@@ -172,21 +188,21 @@ class PercpuValue(_core.Value):
     def _build_histogram(self, name: str, of: Declaration, values: tuple[str, ...]) -> None:
         """Note a part. The last one, the bucket of +Inf, declares the histogram."""
         if name.endswith("_sum"):
-            _building.parts[of.name, values] = [(self, inf)]
+            _building.all.append((of.name, values, [(self, inf)]))
             return
         of = of._replace(kind=_core.HISTOGRAM, label_names=of.label_names[:-1])
-        parts = _building.parts.get((of.name, values[:-1]))
-        if parts is None:
-            raise ValueError("it has a bucket without a sum")
+        i = _building.find(of.name, values[:-1])
+        parts = _building.all[i][2]
         parts.append((self, float(values[-1])))
         if values[-1] == "+Inf":
-            del _building.parts[of.name, values[:-1]]
+            del _building.all[i:]
             _bind_histogram(parts, of, self._place().segment(), values[:-1])
 
     def set_exemplar(self, exemplar: Exemplar) -> None:
-        """Store the exemplar of the last update."""
+        """Store the exemplar of the last update, unless it has texts that cannot be stored."""
         if self.handle is not None:
-            self.handle.store_exemplar(exemplar.value, dict(exemplar.labels))
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                self.handle.store_exemplar(exemplar.value, dict(exemplar.labels))
 
     def get_exemplar(self) -> Exemplar | None:
         """Return the exemplar that was stored last."""

@@ -8,16 +8,29 @@
 
 #include <structmember.h>
 
-/* Return a tuple of bytes for a tuple of str. Lone surrogates become bytes that are no UTF-8, which
- * the library counts as invalid. */
+/* Return the bytes of a str. With lone surrogates they are no UTF-8, which the library counts as
+ * invalid. Neither are they with a NUL: the library would take the text before it for the whole. */
+static PyObject *encode(PyObject *text)
+{
+	PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+	char *at;
+	Py_ssize_t n;
+
+	if (bytes == NULL || PyBytes_AsStringAndSize(bytes, &at, &n) < 0 ||
+	    memchr(at, 0, (size_t)n) == NULL)
+		return bytes;
+	Py_DECREF(bytes);
+	return PyBytes_FromString("\xff");
+}
+
+/* Return a tuple of bytes for a tuple of str. */
 static PyObject *encode_all(PyObject *texts)
 {
 	Py_ssize_t n = PyTuple_Size(texts);
 	PyObject *all = n < 0 ? NULL : PyTuple_New(n);
 
 	for (Py_ssize_t i = 0; all != NULL && i < n; i++) {
-		PyObject *bytes = PyUnicode_AsEncodedString(PyTuple_GetItem(texts, i), "utf-8",
-							    "surrogatepass");
+		PyObject *bytes = encode(PyTuple_GetItem(texts, i));
 
 		if (bytes == NULL || PyTuple_SetItem(all, i, bytes) < 0)
 			Py_CLEAR(all);

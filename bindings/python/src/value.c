@@ -2,13 +2,7 @@
 /*
  * value.c - percpu._core.Value: a number of prometheus_client, with its methods inc(), set() and
  * get(). It is a counter, a gauge, or a part of a histogram or summary.
- *
- * prometheus_client keeps a sum and a number for each bucket of a histogram, and adds to the sum and
- * then to one bucket. All of these values are parts of one histogram of the segment. The sum
- * remembers the amount, and the bucket records it. A summary is told the count and then the sum,
- * which records.
  */
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -17,12 +11,6 @@
 #include <structmember.h>
 
 uint64_t core_lost;
-
-/* The amount that this thread has added to the sum of a histogram, and not yet to a bucket. */
-static _Thread_local struct {
-	const struct core_handle *of; /* NULL: none */
-	double amount;
-} pending;
 
 void core_lose(const struct core_handle *h, int e)
 {
@@ -91,29 +79,24 @@ static void number_add(struct core_value *v, double amount)
 
 /* The series of a value. */
 
-/* Replace the handle. The binder keeps the former one, which another thread may be using. */
-static void replace_handle(struct core_value *v, PyObject *handle)
+/* Bind the value to the series of the process that this is now. The binder keeps the handle, and the
+ * former one, which another thread may be using. Returns the handle. NULL: with an exception. */
+static struct core_handle *bind_again(struct core_value *v)
 {
-	struct core_handle *former = __atomic_exchange_n(
-		&v->handle, (struct core_handle *)Py_NewRef(handle), __ATOMIC_ACQ_REL);
-
-	Py_XDECREF(former);
-}
-
-/* Bind the value to the series of the process that this is now. Returns 0, or -1 with an
- * exception. */
-static int bind_again(struct core_value *v)
-{
+	struct core_handle *former = __atomic_load_n(&v->handle, __ATOMIC_ACQUIRE);
 	uint64_t forks = __atomic_load_n(&core_forks, __ATOMIC_RELAXED);
 	PyObject *handle = PyObject_CallFunctionObjArgs(v->binder, v, NULL);
 
 	if (handle == NULL)
-		return -1;
-	if (Py_TYPE(handle) == Py_TYPE(v->handle) && handle != (PyObject *)v->handle)
-		replace_handle(v, handle);
-	Py_DECREF(handle);
+		return NULL;
+	if (Py_TYPE(handle) != Py_TYPE((PyObject *)former)) {
+		Py_DECREF(handle);
+		handle = Py_NewRef((PyObject *)former);
+	}
+	former = __atomic_exchange_n(&v->handle, (struct core_handle *)handle, __ATOMIC_ACQ_REL);
+	Py_DECREF((PyObject *)former);
 	__atomic_store_n(&v->forks, forks, __ATOMIC_RELAXED);
-	return 0;
+	return (struct core_handle *)handle;
 }
 
 /* Return the handle of a gauge. NULL: with an exception. */
@@ -121,9 +104,9 @@ static struct core_handle *gauge_handle(struct core_value *v)
 {
 	uint64_t forks = __atomic_load_n(&v->forks, __ATOMIC_RELAXED);
 
-	if (v->always || forks != __atomic_load_n(&core_forks, __ATOMIC_RELAXED))
-		if (v->binder != NULL && bind_again(v) < 0)
-			return NULL;
+	if (v->binder != NULL &&
+	    (v->always || forks != __atomic_load_n(&core_forks, __ATOMIC_RELAXED)))
+		return bind_again(v);
 	return __atomic_load_n(&v->handle, __ATOMIC_ACQUIRE);
 }
 
@@ -169,29 +152,6 @@ int core_value_set(struct core_value *v, double value)
 	return 0;
 }
 
-void core_value_record(struct core_value *sum, double amount)
-{
-	if (!(fabs(amount) < 0x1p960)) /* it will be refused, and counted as that */
-		core_lose(sum->handle, amount - amount == 0 ? -ERANGE : -EDOM);
-	percpu_histogram_record(core_handle_get(sum->handle), amount);
-}
-
-/* Record in a bucket what was added to the sum before, or else its bound. */
-static void record_in_bucket(struct core_value *v, double times)
-{
-	const struct percpu_histogram *h = core_handle_get(v->handle);
-	size_t last = h->bounds_n - 1;
-	double amount = h->bounds[(size_t)v->cell > last ? last : (size_t)v->cell];
-
-	if ((size_t)v->cell > last)
-		amount = nextafter(amount, INFINITY);
-	if (pending.of == v->handle)
-		amount = pending.amount;
-	pending.of = NULL;
-	for (; times >= 1; times--)
-		percpu_histogram_record(h, amount);
-}
-
 /* Set a counter: reset it, and add. */
 static void counter_set(struct core_value *v, double value)
 {
@@ -213,12 +173,11 @@ static PyObject *value_inc(PyObject *object, PyObject *arg)
 		return NULL;
 	switch (v->role) {
 	case CORE_HISTOGRAM_SUM:
-		pending.of = v->handle;
-		pending.amount = amount;
+		core_value_add_to_sum(v, amount);
 		break;
 	case CORE_HISTOGRAM_BUCKET:
 		if (v->cell >= 0)
-			record_in_bucket(v, amount);
+			core_value_add_to_bucket(v, amount);
 		break;
 	case CORE_SUMMARY_COUNT:
 		break;

@@ -77,6 +77,12 @@ int core_value_set(struct core_value *v, double value);
 /** Record an observation, given the sum of a histogram or summary. */
 void core_value_record(struct core_value *sum, double amount);
 
+/** Add to the sum of a histogram. A bucket gets the amount next. */
+void core_value_add_to_sum(struct core_value *v, double amount);
+
+/** Record in a bucket what was added to the sum before, or else its bound. */
+void core_value_add_to_bucket(struct core_value *v, double times);
+
 /** Count what could not be counted. The first time, the module says why. */
 void core_lose(const struct core_handle *h, int e);
 

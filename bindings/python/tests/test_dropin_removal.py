@@ -141,3 +141,58 @@ def test_a_worker_removes_while_another_counts(tmp_path: Path) -> None:
         """,
     )
     assert seen == {"c_total{a=x}": 100}
+
+
+OBSERVED = {
+    "Counter": ("", "inc()"),
+    "Gauge": (", multiprocess_mode='sum'", "set(3)"),
+    "Histogram": ("", "observe(1)"),
+    "Summary": ("", "observe(1)"),
+    "Enum": (", states=['a', 'b']", "state('b')"),
+}
+
+
+@pytest.mark.parametrize("how", ["remove('x')", "remove_by_labels({'l': 'x'})", "clear()"])
+@pytest.mark.parametrize("kind", list(OBSERVED))
+def test_series_of_another_process_goes(tmp_path: Path, how: str, kind: str) -> None:
+    """A process removes a series that only another one, which lives, has made."""
+    options, call = OBSERVED[kind]
+    told = run(
+        tmp_path,
+        f"""
+        metric = {kind}("m", "A metric.", ["l"]{options})
+        made, end = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            for l in "xy":
+                metric.labels(l).{call}
+            os.write(made[1], b"x")
+            os.read(end[0], 1)
+            os._exit(0)
+        os.read(made[0], 1)
+        labels = lambda: sorted({{k.split("{{l=")[1][0] for k in scrape()}})
+        tell(labels())
+        if hasattr(metric, {how.split("(")[0]!r}):
+            metric.{how}
+        else:
+            metric.remove("x")
+        tell(labels())
+        os.write(end[1], b"x")
+        os.wait()
+        """,
+    )
+    assert told == [["x", "y"], [] if "clear" in how else ["y"]]
+
+
+def test_an_enum_is_removed(tmp_path: Path) -> None:
+    """All states of an enum go with it."""
+    told = run(
+        tmp_path,
+        """
+        enum = Enum("e", "An enum.", ["l"], states=["a", "b"])
+        enum.labels("x").state("b")
+        enum.labels("y").state("b")
+        enum.remove("x")
+        tell(scrape())
+        """,
+    )
+    assert told == [{"e{e=a}{l=y}": 0, "e{e=b}{l=y}": 1}]
