@@ -3,27 +3,26 @@
  * handle.c - percpu._core.Handle: one series of a segment, to count in.
  */
 #include <stdbool.h>
+#include <string.h>
 
 #include "value.h"
 
 #include <structmember.h>
 
-/* Return the bytes of a str. With lone surrogates they are no UTF-8, which the library counts as
- * invalid. Neither are they with a NUL: the library would take the text before it for the whole. */
+/* Return the UTF-8 of a str. One that has none, or has a 0, gets bytes that are no UTF-8, which the
+ * library counts as invalid. */
 static PyObject *encode(PyObject *text)
 {
 	PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
-	char *at;
-	Py_ssize_t n;
 
-	if (bytes == NULL || PyBytes_AsStringAndSize(bytes, &at, &n) < 0 ||
-	    memchr(at, 0, (size_t)n) == NULL)
+	if (bytes == NULL ||
+	    memchr(PyBytes_AsString(bytes), 0, (size_t)PyBytes_Size(bytes)) == NULL)
 		return bytes;
 	Py_DECREF(bytes);
 	return PyBytes_FromString("\xff");
 }
 
-/* Return a tuple of bytes for a tuple of str. */
+/* Return a tuple of such bytes for a tuple of str. */
 static PyObject *encode_all(PyObject *texts)
 {
 	Py_ssize_t n = PyTuple_Size(texts);
@@ -270,7 +269,7 @@ static struct percpu_exemplars *handle_exemplars(struct core_handle *s)
 }
 
 /* Fill the labels from a dict of str. Returns how many, or -1 with an exception. The texts belong to
- * the dict. */
+ * the dict. The library refuses one that cannot be a label's. */
 static Py_ssize_t exemplar_labels(PyObject *dict, struct percpu_exemplar_label *out)
 {
 	Py_ssize_t n = 0, at = 0;
@@ -279,8 +278,8 @@ static Py_ssize_t exemplar_labels(PyObject *dict, struct percpu_exemplar_label *
 	while (PyDict_Next(dict, &at, &name, &value)) {
 		if (n == PERCPU_EXEMPLAR_LABELS)
 			return n;
-		out[n].name = PyUnicode_AsUTF8AndSize(name, NULL);
-		out[n].value = PyUnicode_AsUTF8AndSize(value, NULL);
+		out[n].name = core_label(name);
+		out[n].value = core_label(value);
 		if (out[n].name == NULL || out[n].value == NULL)
 			return -1;
 		n++;

@@ -207,6 +207,21 @@ def test_exemplars(tmp_path: Path) -> None:
     assert 'h_bucket{le="1.0"} 0.0\n' in text
 
 
+def test_exemplars_that_cannot_be_stored(tmp_path: Path) -> None:
+    """The update counts, and nothing is raised."""
+    (seen, stored) = run(
+        tmp_path,
+        r"""
+        c = Counter("c", "help"); h = Histogram("h", "help", buckets=(1,))
+        for text in ("\ud800", "with\0nul"):
+            c.inc(1, {"trace": text}); h.observe(2, {"trace": text})
+        tell(scrape()); tell([v.get_exemplar() for v in (c._value, *h._buckets)])
+        """,
+    )
+    assert (seen["c_total"], seen["h_count"]) == (2, 2)
+    assert stored == [None, None, None]
+
+
 def test_texts_of_all_kinds(tmp_path: Path) -> None:
     """Long help texts are cut; labels that no exposition format has go to the overflow."""
     (seen, help_text) = run(

@@ -87,6 +87,21 @@ def test_only_the_named_series_goes(tmp_path: Path) -> None:
     assert none == rest
 
 
+def test_a_value_without_a_series_is_none_of_another(tmp_path: Path) -> None:
+    """What cannot be a label's value is in the overflow: its removal takes no other series."""
+    (seen,) = run(
+        tmp_path,
+        r"""
+        c = Counter("c", "help", ["a"])
+        for value in ("x", "x\0y", "x\udc80"):
+            c.labels(value).inc()
+        c.remove("x\0y"); c.remove("x\udc80")
+        tell(scrape())
+        """,
+    )
+    assert seen["c_total{a=x}"] == 1
+
+
 def test_clear_takes_series_of_other_processes(tmp_path: Path) -> None:
     (before, after) = run(
         tmp_path,
