@@ -132,10 +132,9 @@ def _show_owned(metric: Metric, reader: Reader, series: Series) -> None:
     if not series.flags & _core.OWNED_EACH:
         _show_gauge(metric, reader, series)
         return
-    for owner in reader.owners(series):
-        if (owner.alive or series.flags & _core.OWNED_KEEP) and (owner.pid or owner.name):
-            labels = _labels(series) | {"pid": owner.name or str(owner.pid)}
-            metric.samples.append(Sample(series.name, labels, float(owner.value)))
+    for owner in reader.shown(series):
+        labels = _labels(series) | {"pid": owner.name}
+        metric.samples.append(Sample(series.name, labels, float(owner.value)))
 
 
 def _show_histogram(metric: Metric, reader: Reader, series: Series) -> None:

@@ -171,6 +171,25 @@ def test_an_identifier_that_changes_in_one_process(tmp_path: Path) -> None:
     assert dead == {"g{pid=1}": 5, "c_total": 3}
 
 
+@pytest.mark.parametrize("mode", ["all", "liveall"])
+def test_processes_of_one_identity_have_one_sample(tmp_path: Path, mode: str) -> None:
+    """Such as those of pid 1 in containers: a second sample of a series would be refused."""
+    (seen,) = run(
+        tmp_path,
+        f"""
+        values.ValueClass = values.MultiProcessValue(lambda: "one")
+        g = Gauge("g", "help", multiprocess_mode="{mode}"); g.set(1)
+        def other():
+            g.set(2)
+            registry = CollectorRegistry(); multiprocess.MultiProcessCollector(registry)
+            tell([(s.labels, s.value) for m in registry.collect() for s in m.samples])
+            sys.stdout.flush()
+        in_child(other)
+        """,
+    )
+    assert seen == [[{"pid": "one"}, 3]]
+
+
 def test_an_identifier_that_raises(tmp_path: Path) -> None:
     (what,) = run(
         tmp_path,
