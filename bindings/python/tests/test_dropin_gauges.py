@@ -160,7 +160,9 @@ def test_an_identifier_that_changes_in_one_process(tmp_path: Path) -> None:
         worker = 1
         values.ValueClass = values.MultiProcessValue(lambda: worker)
         g = Gauge("g", "help", multiprocess_mode="liveall"); c = Counter("c", "help")
-        g.set(1); c.inc(); worker = 2; g.set(2); c.inc(); worker = 1; g.inc(4); c.inc()
+        g.set(1); c.inc(); first = g._value.handle
+        worker = 2; g.set(2); c.inc(); worker = 1; g.inc(4); c.inc()
+        assert g._value.handle is first
         tell(scrape()); tell(g._value.get())
         multiprocess.mark_process_dead(2)
         tell(scrape())

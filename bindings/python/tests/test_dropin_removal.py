@@ -48,6 +48,23 @@ def test_a_removed_series_begins_anew(tmp_path: Path, how: str, kind: str) -> No
     assert again == [4 if kind == "Gauge" else 2]
 
 
+def test_removed_infos_and_enums(tmp_path: Path) -> None:
+    (one, none) = run(
+        tmp_path,
+        """
+        e = Enum("e", "help", ["a"], states=["on", "off"]); i = Info("i", "help", ["a"])
+        for a in "xyz":
+            e.labels(a).state("off"); i.labels(a).info({"version": "1"})
+        e.remove("x"); i.remove("x"); e.remove_by_labels({"a": "z"}); i.remove_by_labels({"a": "z"})
+        tell(scrape())
+        e.clear(); i.clear(); tell(scrape())
+        """,
+        env={"PYTHONWARNINGS": "ignore"},
+    )
+    assert one == {"e{a=y}{e=on}": 0, "e{a=y}{e=off}": 1, "i_info{a=y}{version=1}": 1}
+    assert none == {}
+
+
 def test_other_processes_count_on(tmp_path: Path) -> None:
     """A process that kept a child of a removed series counts in the series that began anew."""
     (seen,) = run(

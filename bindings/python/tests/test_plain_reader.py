@@ -152,6 +152,19 @@ def test_details(reader: percpu.Reader) -> None:
                 ask(wrong)
 
 
+def test_many_owners(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    segments = [percpu.Segment(path, create=True) for _ in range(40)]
+    for i, segment in enumerate(segments):
+        segment.join(f"owner {i}")
+        segment.gauge("g", owned="sum").set(i)
+    with percpu.Reader(path) as reader:
+        (series,) = reader.read()
+        owners = reader.owners(series)
+    assert sorted(one.value for one in owners) == list(range(40))
+    assert {one.name for one in owners} == {f"owner {i}" for i in range(40)}
+
+
 def test_series_of_another_picture(reader: percpu.Reader, path: Path) -> None:
     old = reader.read()[0]
     reader.read()
