@@ -84,6 +84,7 @@ class Place:
         self.identify = identify
         self.forks = _core.forks()
         self.segments: dict[str, Segment] = {}
+        self.left: set[str] = set()  # identities that were given up
         self.file_id: tuple[int, int] | None = None
         _tell_of_files(os.path.dirname(path))
 
@@ -104,6 +105,9 @@ class Place:
         found = self.segments.get(name)
         if found is None:
             found = self.segments.setdefault(name, self._open(name))
+        if name in self.left:
+            self._join(found, name)
+            self.left.discard(name)
         return found
 
     def _open(self, name: str) -> Segment:
@@ -143,3 +147,4 @@ def leave(folder: str, identity: str) -> None:
         segment = place.segments.get(identity) if named == folder else None
         if segment is not None:
             segment.leave()
+            place.left.add(identity)

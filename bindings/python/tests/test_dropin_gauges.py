@@ -154,7 +154,7 @@ def test_a_process_identifier_names_processes(tmp_path: Path) -> None:
 
 
 def test_an_identifier_that_changes_in_one_process(tmp_path: Path) -> None:
-    (seen, own, dead) = run(
+    (seen, own, dead, again) = run(
         tmp_path,
         """
         worker = 1
@@ -166,11 +166,13 @@ def test_an_identifier_that_changes_in_one_process(tmp_path: Path) -> None:
         tell(scrape()); tell(g._value.get())
         multiprocess.mark_process_dead(2)
         tell(scrape())
+        worker = 2; g.inc(3); tell(scrape())
         """,
     )
     assert seen == {"g{pid=1}": 5, "g{pid=2}": 2, "c_total": 3}
     assert own == 5
     assert dead == {"g{pid=1}": 5, "c_total": 3}
+    assert again == dead | {"g{pid=2}": 3}
 
 
 @pytest.mark.parametrize("mode", ["all", "liveall"])
