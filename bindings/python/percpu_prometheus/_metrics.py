@@ -133,7 +133,12 @@ def _info(original: Any) -> Any:
             return
         types[self._name + "_info"] = "info"
         texts = {str(k): v for k, v in val.items()}
-        shown = _show(self, self._name + "_info", dict(sorted(texts.items(), key=lambda item: item[0])), "livemax")
+        shown = _show(
+            self,
+            self._name + "_info",
+            dict(sorted(texts.items(), key=lambda item: item[0])),
+            "livemax",
+        )
         former, self._percpu_shown = getattr(self, "_percpu_shown", None), shown
         if former is not None:
             former.set(0)
