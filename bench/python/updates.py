@@ -177,9 +177,8 @@ def prepared(variant: str, directory: str) -> Client | Plain:
     if variant == PLAIN:
         return Plain(directory)
     if variant in (VALUES, WHOLE):
-        import prometheus_client  # noqa: F401, first, as in a program that switches on later
-
         import percpu_prometheus
+        import prometheus_client  # noqa: F401, first, as in a program that switches on later
 
         percpu_prometheus.activate(methods=variant == WHOLE)
     if variant != SINGLE:
