@@ -13,17 +13,18 @@ wheel_targets=(x86_64-linux-gnu.2.27 aarch64-linux-gnu.2.27 x86_64-linux-musl aa
 pythons=(python3.{10..15} python3.{13..15}t)
 
 # zig_file TARGET: a cross file for Meson; Python's headers are those of this machine, which has words
-# of 64 bits, too.
+# of 64 bits, too. zig has nothing for __builtin_cpu_supports(), which only x86-64 calls: gcc has.
 zig_file()
 {
-	local zig="'$python/wheels/bin/python', '-m', 'ziglang'"
+	local zig="'$python/wheels/bin/python', '-m', 'ziglang'" libgcc=
+	[[ $1 != x86_64-* ]] || libgcc=", '$(x86_64-linux-gnu-gcc -print-libgcc-file-name)'"
 	cat <<-END
 		[binaries]
 		c = [$zig, 'cc', '-target', '$1']
 		ar = [$zig, 'ar']
 		[built-in options]
 		c_args = ['-g0']
-		c_link_args = ['-s']
+		c_link_args = ['-s'$libgcc]
 		[host_machine]
 		system = 'linux'
 		cpu_family = '${1%%-*}'
