@@ -101,7 +101,8 @@ free_threaded_wheel()
 	[ -x "$bin/python" ] || "$1" -m venv "${bin%/bin}" || return
 	"$bin/pip" -q install 'meson>=1.3' 'meson-python==0.22.1' ninja build==1.6.1 &&
 		build_wheel "$target" "$bin/python" -Csetup-args=-Dpython.allow_limited_api=false &&
-		"$python/wheels/bin/auditwheel" repair -w "$wheels" "$python/wheel-$target"/*.whl
+		PATH=$python/wheels/bin:$PATH "$python/wheels/bin/auditwheel" repair -w "$wheels" \
+			"$python/wheel-$target"/*.whl
 }
 
 # try_wheel PYTHON: that which its pip chooses, in a virtual environment that has nothing else.
@@ -155,7 +156,8 @@ sdist_alone()
 		"$(command -v as)" "$(command -v env)" "$place/path/" &&
 		PATH=$place/bin:$place/path CC=$1 "$place/bin/pip" -q --disable-pip-version-check install \
 			--no-binary percpu-prometheus --no-deps "$wheels"/percpu_prometheus-*.tar.gz &&
-		"$place/bin/pip" -q --disable-pip-version-check install prometheus_client==0.26.0 &&
+		"$place/bin/pip" -q --disable-pip-version-check install prometheus_client==0.26.0 \
+			"$wheels"/percpu_prometheus_autoload-*.whl &&
 		"$place/bin/python" tools/dev/try_wheel.py
 }
 
