@@ -56,7 +56,7 @@ build_wheel()
 {
 	local target=$1 tried=$python/wheel-$1 by=$2
 	rm -rf "$tried" && mkdir -p "$tried" && zig_file "$target" >"$tried/cross.ini" &&
-		PATH=$python/wheels/bin:$PATH _PYTHON_HOST_PLATFORM=linux-${target%%-*} \
+		PATH=$(dirname "$by"):$python/wheels/bin:$PATH _PYTHON_HOST_PLATFORM=linux-${target%%-*} \
 			ZIG_GLOBAL_CACHE_DIR=$python/zig "${gently[@]}" "$by" -m build --no-isolation --wheel \
 			--outdir "$tried" "-Csetup-args=--cross-file=$tried/cross.ini" "${@:3}" "$python/sdist"
 }
