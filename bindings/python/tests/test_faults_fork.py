@@ -16,6 +16,8 @@ counter = Counter("jobs", "Jobs.")
 family = Counter("tasks", "Tasks.", ["name"])
 histogram = Histogram("seconds", "Seconds.", buckets=(1, 2))
 gauge = Gauge("busy", "Busy.", multiprocess_mode="livesum")
+for n in range(3):  # to make a child takes a lock of the client's, which no fork may meet
+    family.labels(str(n))
 done = [0] * 3
 stop = threading.Event()
 
