@@ -162,17 +162,19 @@ build_served()
 }
 
 # The benchmark of Python, by the interpreter of --python PATH or by python3, with the module as it
-# is here.
+# is here. A free-threaded interpreter before 3.15 has no stable ABI.
 bench_python()
 {
-	local python=python3 made
+	local python=python3 made limited
 	[ "${1-}" != --python ] || { python=${2?--python takes a PATH}; shift 2; }
 	have "$python" || die "no Python: $python"
-	made=$build/python/bench-$("$python" -c 'import sys; print(sys.implementation.cache_tag + sys.abiflags)')
+	made=$build/python/bench-$("$python" -c 'import sys
+print(sys.implementation.cache_tag + sys.abiflags)')
+	limited=$("$python" -c 'import sys; print(str("t" not in sys.abiflags).lower())')
 	[ -x "$made/bin/pip" ] || "$python" -m venv "$made"
 	"$made/bin/pip" -q install 'meson>=1.3' 'meson-python>=0.17' ninja 'prometheus_client==0.26.0'
 	PATH=$made/bin:$PATH "$made/bin/pip" -q install --no-build-isolation --no-deps --force-reinstall \
-		./bindings/python
+		"-Csetup-args=-Dpython.allow_limited_api=$limited" ./bindings/python
 	mkdir -p "$build/bench"
 	exec "$made/bin/python" -B bench/python/python.py --json "$build/bench/python.json" "$@"
 }
