@@ -59,8 +59,11 @@ def _switch_on(*, on: bool, methods: bool) -> bool:
 
 
 def _start() -> None:
-    """Do what the environment says, at the import of prometheus_client."""
-    _switch_on(on=directory() is not None, methods=True)
+    """Do what the environment says, at the import of prometheus_client, which must not fail."""
+    try:
+        _switch_on(on=directory() is not None, methods=True)
+    except Exception as e:  # noqa: BLE001
+        say_once(f"prometheus_client's own multi-process mode goes on: {e!r}")
 
 
 when_imported(_start)

@@ -23,7 +23,6 @@ def replace() -> None:
     """Replace classes and functions, once. Metrics count as before until the drop-in is on."""
     if "replaced" in _done:
         return
-    _done["replaced"] = True
     _core.on_loss(_say_lost)
     values.MultiProcessValue = _values.MultiProcessValue
     collector: Any = multiprocess.MultiProcessCollector
@@ -39,6 +38,7 @@ def replace() -> None:
 
     multiprocess.mark_process_dead = mark_process_dead
     _metrics.install()
+    _done["replaced"] = True
 
 
 def switch_on(*, methods: bool) -> None:
@@ -52,6 +52,8 @@ def switch_on(*, methods: bool) -> None:
 
 def state() -> tuple[bool, bool, tuple[str, ...], int]:
     """Return whether the drop-in is on, and by methods in C; private metrics; lost updates."""
+    if "replaced" not in _done:
+        return False, False, (), 0
     active = issubclass(values.ValueClass, _values.PercpuValue)
     return active, _done.get("methods", False), tuple(_values.private), _core.lost()
 

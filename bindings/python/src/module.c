@@ -2,6 +2,9 @@
 /*
  * module.c - the extension module percpu._core.
  */
+#include <stdbool.h>
+#include <stdio.h>
+
 #include "core.h"
 
 struct core_state *core_state_of(PyTypeObject *type)
@@ -141,16 +144,27 @@ static void module_free(void *module)
 	(void)module_clear(module);
 }
 
+/* Py_mod_multiple_interpreters and its value, for which the limited API of 3.10 has no names. */
+#define MULTIPLE_INTERPRETERS 3
+#define LOCKS_OF_THEIR_OWN ((void *)2)
+
 static PyModuleDef_Slot module_slots[] = {
 	{ Py_mod_exec, (void *)module_exec },
-#ifdef Py_mod_multiple_interpreters
-	{ Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED },
-#endif
 #ifdef Py_mod_gil
 	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },
 #endif
+	{ 0, NULL }, /* from Python 3.12 on: that interpreters may have locks of their own */
 	{ 0, NULL },
 };
+
+/* Return whether the Python that runs knows such interpreters. */
+static bool knows_interpreters(void)
+{
+	int major, minor;
+
+	return sscanf(Py_GetVersion(), "%d.%d", &major, &minor) == 2 &&
+	       (major > 3 || (major == 3 && minor >= 12));
+}
 
 static struct PyModuleDef module_def = {
 	PyModuleDef_HEAD_INIT,
@@ -167,5 +181,11 @@ PyMODINIT_FUNC PyInit__core(void);
 
 PyMODINIT_FUNC PyInit__core(void)
 {
+	const size_t last = sizeof(module_slots) / sizeof(module_slots[0]) - 2;
+
+	if (knows_interpreters()) {
+		module_slots[last].slot = MULTIPLE_INTERPRETERS;
+		module_slots[last].value = LOCKS_OF_THEIR_OWN;
+	}
 	return PyModuleDef_Init(&module_def);
 }

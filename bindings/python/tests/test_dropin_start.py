@@ -81,6 +81,26 @@ def test_a_client_that_cannot_be_imported(tmp_path: Path) -> None:
     assert (first, second) == ("broken", True)
 
 
+def test_the_client_is_another_than_expected(tmp_path: Path) -> None:
+    """The program goes on without the drop-in where it finds no place for itself."""
+    (tmp_path / "prometheus_client").mkdir()
+    (tmp_path / "prometheus_client/__init__.py").write_text("REGISTRY = multiprocess = values = 1")
+    for name in ("metrics", "metrics_core", "samples", "utils"):
+        (tmp_path / f"prometheus_client/{name}.py").write_text("def __getattr__(name): return str")
+    (status,) = run(
+        tmp_path,
+        f"""
+        import json, sys, percpu_prometheus
+        sys.path.insert(0, {str(tmp_path)!r})
+        import prometheus_client
+        print(json.dumps(percpu_prometheus.status().said))
+        """,
+        begin="",
+    )
+    assert len(status) == 1
+    assert status[0].startswith("prometheus_client's own multi-process mode goes on: ")
+
+
 def test_metrics_made_too_early_are_named(tmp_path: Path) -> None:
     begin = "from prometheus_client import Counter, Gauge\nearly = Counter('early', 'help')\n"
     (seen, status) = run(
