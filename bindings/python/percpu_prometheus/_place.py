@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import glob
 import os
 import stat
 from collections.abc import Callable
 
-from percpu import Segment, _core
+from percpu import Reader, Segment, _core
 
 from ._say import reason_of, say_once
 
@@ -36,10 +37,23 @@ def _open(path: str) -> Segment:
 
 
 def _give_to_owner(path: str) -> None:
-    """Let the directory's owner have a file that root has made for workers of that user."""
+    """Let the directory's owner have a file that root has made for workers of that user.
+
+    The owner may put another file of root's in its place meanwhile. That is no segment, or has a
+    name elsewhere, and stays root's.
+    """
     folder = os.stat(os.path.dirname(path))
-    if os.geteuid() == 0 and folder.st_uid != 0 and os.lstat(path).st_uid == 0:
-        os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
+    if os.geteuid() != 0 or folder.st_uid == 0:
+        return
+    with contextlib.suppress(OSError):
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(file)
+            if status.st_uid == 0 and status.st_nlink == 1:
+                Reader(file).close()
+                os.fchown(file, folder.st_uid, folder.st_gid)
+        finally:
+            os.close(file)
 
 
 def _file_id(path: str) -> tuple[int, int] | None:

@@ -39,6 +39,19 @@ def test_a_file_of_root_is_its_directory_owners() -> None:
         assert (folder / FILE).stat().st_uid == 1234
 
 
+@root
+def test_a_file_with_another_name_stays_roots(tmp_path: Path) -> None:
+    """The directory's owner has linked a file of root's there."""
+    (tmp_path / "of_root").mkdir()
+    (tmp_path / "of_user").mkdir()
+    run(tmp_path / "of_root", COUNT)
+    os.chown(tmp_path / "of_user", 1234, 1234)
+    (tmp_path / "of_user" / FILE).hardlink_to(tmp_path / "of_root" / FILE)
+    (seen, _) = run(tmp_path / "of_user", COUNT)
+    assert seen == {"c_total": 2}
+    assert (tmp_path / "of_root" / FILE).stat().st_uid == 0
+
+
 ROOT_AND_WORKER = """
     c = Counter("c", "help"); c.inc()
     def worker():
