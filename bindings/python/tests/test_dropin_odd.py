@@ -179,8 +179,9 @@ def test_fork_while_a_thread_makes_series(tmp_path: Path) -> None:
         threads = [threading.Thread(target=make) for _ in range(2)]
         for thread in threads:
             thread.start()
-        for _ in range(30):
+        for n in range(30):
             in_child(child)
+            assert counter.labels("child")._value.get() == n + 1
         stop.set()
         for thread in threads:
             thread.join()
