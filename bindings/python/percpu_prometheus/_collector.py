@@ -33,14 +33,17 @@ class _File:
 
     def read(self) -> tuple[Reader, list[Series]]:
         """Take a picture, of the file that has the path now."""
-        if self.reader is not None:
-            try:
-                return self.reader, self.reader.read()
-            except Error as e:
-                self.reader = None
-                if e.errno not in (errno.ESTALE, errno.EBADF, errno.ENOENT, errno.EBADMSG):
-                    raise
-        self.reader = Reader(self.path)
+        try:
+            return self._picture()
+        except Error as e:
+            if e.errno not in (errno.ESTALE, errno.EBADF, errno.ENOENT, errno.EBADMSG):
+                raise
+        self.reader = None
+        return self._picture()
+
+    def _picture(self) -> tuple[Reader, list[Series]]:
+        if self.reader is None:
+            self.reader = Reader(self.path)
         return self.reader, self.reader.read()
 
 

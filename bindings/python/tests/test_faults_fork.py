@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,10 @@ print(*done)
 """
 
 
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="such a Python may leave a dict locked in a child, for ever",
+)
 def test_fork_beside_threads(tmp_path: Path) -> None:
     """Children of a process whose threads are counting count as well, and exactly."""
     done = [int(n) for n in run(THREADS_THAT_COUNT, tmp_path).stdout.split()]
