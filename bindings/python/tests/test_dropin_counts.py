@@ -134,16 +134,43 @@ def test_a_subclass_with_its_own_observe(tmp_path: Path) -> None:
         h = Doubled("h", "help", buckets=(1, 4))
         h.observe(1); h.observe(0.1); h.observe(7)
         h._buckets[2].inc(2)  # without a sum: counted, above the last bound
-        tell(scrape())
+        Histogram("other", "help", buckets=(1,))._sum.inc(100)  # which is of no bucket of this one
+        h._buckets[1].inc(1)
+        tell({k: v for k, v in scrape().items() if k[0] == "h"})
         """,
     )
     assert seen == {
         "h_bucket{le=1.0}": 1,
-        "h_bucket{le=4.0}": 2,
+        "h_bucket{le=4.0}": 3,
+        "h_bucket{le=+Inf}": 6,
+        "h_count": 6,
+        "h_sum": pytest.approx(2 + 0.2 + 14 + 8 + 4),
+    }
+
+
+def test_parts_of_a_histogram_without_each_other(tmp_path: Path) -> None:
+    (seen, lost) = run(
+        tmp_path,
+        """
+        h = Histogram("h", "help", buckets=(1, 4)); other = Histogram("other", "help", buckets=(1,))
+        for _ in range(20):
+            other._sum.inc(100)  # which no bucket gets
+        h._sum.inc(3); h._buckets[1].inc(1)
+        h._buckets[0].inc(3)  # at the bound
+        h._sum.inc(float("nan")); h._buckets[0].inc(1)
+        h._buckets[0].inc(1e7); h.observe(1e300)
+        tell({k: v for k, v in scrape().items() if k[0] == "h"})
+        tell(percpu_prometheus.status().lost)
+        """,
+    )
+    assert seen == {
+        "h_bucket{le=1.0}": 4,
+        "h_bucket{le=4.0}": 5,
         "h_bucket{le=+Inf}": 5,
         "h_count": 5,
-        "h_sum": pytest.approx(2 + 0.2 + 14 + 8),
+        "h_sum": 7,
     }
+    assert lost == 3
 
 
 def test_summary_takes_negative_values(tmp_path: Path) -> None:
@@ -192,6 +219,9 @@ def test_exemplars(tmp_path: Path) -> None:
         tell([v and [v.labels, v.value] for v in
               [c.labels("x")._value.get_exemplar()] + [b.get_exemplar() for b in h._buckets]])
         registry = CollectorRegistry(); multiprocess.MultiProcessCollector(registry)
+        (shown,) = [s.exemplar for m in registry.collect() for s in m.samples if m.name == "c"]
+        own = c.labels("x")._value.get_exemplar()
+        assert abs(shown.timestamp - own.timestamp) < 1e-3  # both are of the segment
         tell(openmetrics(registry).decode())
         """,
     )
@@ -205,6 +235,18 @@ def test_exemplars(tmp_path: Path) -> None:
     assert 'h_bucket{le="2.0"} 2.0 # {trace="h1"} 1.5 ' in text
     assert 'h_bucket{le="+Inf"} 4.0 # {span="s",trace="h2"} 9.0 ' in text
     assert 'h_bucket{le="1.0"} 0.0\n' in text
+
+
+def test_an_exemplar_of_many_labels(tmp_path: Path) -> None:
+    """A segment has room for the first ones."""
+    (labels,) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help"); c.inc(1, {chr(97 + i): "1" for i in range(26)})
+        tell("".join(c._value.get_exemplar().labels))
+        """,
+    )
+    assert labels == "abcdefghijklmnop"
 
 
 def test_exemplars_that_cannot_be_stored(tmp_path: Path) -> None:
@@ -339,6 +381,28 @@ def test_tools_read_the_same_file(tmp_path: Path) -> None:
         assert series["h"].value == ((1.0,), (1, 0), 0.5)
         (owner,) = reader.owners(series["g"])
         assert (owner.value, owner.alive) == (2, False)
+
+
+def test_what_other_programs_count_in_the_file(tmp_path: Path) -> None:
+    with percpu.Segment(tmp_path / FILE, create=True) as segment:
+        segment.counter("c", labels={"a": "1"}).add(2)
+        segment.gauge("g").set(3)
+        segment.gauge("never_set", owned="max")
+        segment.histogram("h", min=1, max=2, buckets_per_octave=1).record(2)
+        segment.info("i", {"version": "1"})
+        segment.stats("s", ["in", "out"], "way").add(out=4)
+    (seen,) = run(tmp_path, "tell(scrape())")
+    buckets = {f"h_bucket{{le={le}}}": n for le, n in (("1.0", 0), ("2.0", 1), ("+Inf", 1))}
+    assert seen == {
+        "c_total{a=1}": 2,
+        "g": 3,
+        "h_count": 1,
+        "h_sum": 2,
+        "i{version=1}": 1,
+        "s_total{way=in}": 0,
+        "s_total{way=out}": 4,
+        **buckets,
+    }
 
 
 def test_autoload_needs_no_import(tmp_path: Path) -> None:

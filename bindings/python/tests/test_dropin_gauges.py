@@ -164,7 +164,13 @@ def test_an_identifier_that_changes_in_one_process(tmp_path: Path) -> None:
         worker = 2; g.set(2); c.inc(); worker = 1; g.inc(4); c.inc()
         assert g._value.handle is first
         tell(scrape()); tell(g._value.get())
-        multiprocess.mark_process_dead(2)
+        multiprocess.mark_process_dead(2, "/elsewhere")
+        assert "g{pid=2}" in scrape()
+        folder = os.environ["PROMETHEUS_MULTIPROC_DIR"]
+        file = os.path.join(folder, "gauge_liveall_2.db")  # of a process without this module
+        open(file, "w").close()
+        multiprocess.mark_process_dead(2, os.path.relpath(folder))
+        assert not os.path.exists(file)
         tell(scrape())
         worker = 2; g.inc(3); tell(scrape())
         """,
@@ -173,6 +179,43 @@ def test_an_identifier_that_changes_in_one_process(tmp_path: Path) -> None:
     assert own == 5
     assert dead == {"g{pid=1}": 5, "c_total": 3}
     assert again == dead | {"g{pid=2}": 3}
+
+
+def test_a_child_takes_identities_in_turn(tmp_path: Path) -> None:
+    """Also that of its parent, which then has what both have set."""
+    (seen,) = run(
+        tmp_path,
+        """
+        worker = "one"
+        values.ValueClass = values.MultiProcessValue(lambda: worker)
+        percpu_prometheus.activate()  # which keeps the class
+        g = Gauge("g", "help"); g.set(1)
+        def child():
+            global worker
+            worker = "two"; g.set(2); worker = "one"; g.set(4)
+        in_child(child)
+        tell(scrape())
+        """,
+    )
+    assert seen == {"g{pid=one}": 5, "g{pid=two}": 2}
+
+
+def test_identities_of_any_text(tmp_path: Path) -> None:
+    """An empty one has a name of its own, and long ones are cut."""
+    (seen, said) = run(
+        tmp_path,
+        r"""
+        worker = ""
+        values.ValueClass = values.MultiProcessValue(lambda: worker)
+        g = Gauge("g", "help")
+        for worker in ("", "ä" * 40, "x" * 63, "y" * 64, "\udc80"):
+            g.set(1)
+        tell(scrape()); tell(percpu_prometheus.status().said)
+        """,
+    )
+    names = ["-", "ä" * 31, "x" * 63, "y" * 63, "?"]
+    assert seen == {f"g{{pid={name}}}": 1 for name in names}
+    assert said == []
 
 
 @pytest.mark.parametrize("mode", ["all", "liveall"])
@@ -309,11 +352,11 @@ def test_a_child_uses_its_parents_segment(tmp_path: Path) -> None:
         pid = os.fork()
         if pid == 0:
             resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-            g.set(2); c.labels("x").inc()
+            Counter("late", "help").inc(); g.set(2); c.labels("x").inc()
             os.write(tell_parent, str(percpu_prometheus.status().said).encode()); time.sleep(60)
         assert os.read(done, 999) == b"()"
         tell(scrape())
         os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
         """,
     )
-    assert seen == {"g": 3, "c_total{a=x}": 2}
+    assert seen == {"g": 3, "c_total{a=x}": 2, "late_total": 1}

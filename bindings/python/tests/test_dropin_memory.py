@@ -9,7 +9,8 @@ from dropin import run
 
 CALLS = """
     from fractions import Fraction
-    import gc
+    import gc, itertools
+    numbers = itertools.count()
     worker = 0
     c = Counter("c", "help"); f = Counter("f", "help", ["a"]); s = Summary("s", "help")
     g = Gauge("g", "help"); recent = Gauge("recent", "help", multiprocess_mode="mostrecent")
@@ -33,7 +34,8 @@ CALLS = """
         worker += 1; own.inc(half); own._value.get()
 
     def new_series():
-        f.labels("new").inc(); h.labels(a="new").observe(1); f.remove("new"); h.clear()
+        new = str(next(numbers))
+        f.labels(new).inc(); h.labels(a=new).observe(1); f.remove(new); h.remove(new)
 
     calls = dict(
         inc=lambda: (c.inc(), c.inc(2.5), c.inc(half), c.inc(amount=1)),

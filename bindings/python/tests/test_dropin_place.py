@@ -37,6 +37,9 @@ def test_a_file_of_root_is_its_directory_owners() -> None:
         (alone, both) = run(folder, ROOT_AND_WORKER)
         assert alone == both == {"c_total": 2, "d_total{a=x}": 1}
         assert (folder / FILE).stat().st_uid == 1234
+        os.chown(folder / FILE, 5678, 5678)
+        run(folder, COUNT)
+        assert (folder / FILE).stat().st_uid == 5678
 
 
 @root
@@ -78,6 +81,19 @@ def test_a_file_of_a_stranger_is_refused(tmp_path: Path) -> None:
     assert (seen, status[2]) == ({"c_total": 2}, [])
 
 
+@root
+def test_a_file_of_root_is_used_by_all() -> None:
+    """Where all users may write, too."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run(folder, COUNT)
+        os.chown(folder, 1234, 1234)
+        folder.chmod(0o1777)
+        (folder / FILE).chmod(0o666)
+        (seen, status) = run(folder, "os.setuid(4321)\n" + COUNT)
+        assert (seen, status[2]) == ({"c_total": 2}, [])
+
+
 def test_a_file_that_was_replaced(tmp_path: Path) -> None:
     """Metrics that are made afterwards count in the new file."""
     (seen,) = run(
@@ -105,6 +121,7 @@ def test_the_program_changes_its_directory(tmp_path: Path) -> None:
         def child():
             os.chdir("/"); g.set(2); Counter("c", "help").inc()
         in_child(child)
+        os.chdir("/")
         tell([s.value for m in registry.collect() for s in m.samples])
         """,
     )
@@ -117,6 +134,8 @@ def test_the_deprecated_variable(tmp_path: Path) -> None:
     )
     assert (seen, status[0]) == ({"c_total": 1}, True)
     assert [p.name for p in tmp_path.iterdir()] == [FILE]
+    (seen, _) = run(tmp_path, COUNT, env={"prometheus_multiproc_dir": "/nowhere"})
+    assert seen == {"c_total": 2}
 
 
 def test_without_the_variable_nothing_changes() -> None:
@@ -143,6 +162,7 @@ def test_without_the_variable_nothing_changes() -> None:
             "",
         ),
     ],
+    ids=["labels", "bounds", "kind", "mode"],
 )
 def test_another_declaration_of_the_name(
     tmp_path: Path, former: str, latter: str, word: str
@@ -164,8 +184,26 @@ Counter("other", "help").inc(); tell(scrape()["other_total"])
     )
     assert status[2] == ["m"]
     assert word in status[4][0]
+    assert "until the directory is emptied" in status[4][0]
     assert own == [1]
     assert seen == 1
+
+
+def test_a_metric_that_no_segment_can_have(tmp_path: Path) -> None:
+    """The program goes on, and counts it in each process for itself."""
+    (own, status, seen) = run(
+        tmp_path,
+        """
+        names = [f"a{i}" for i in range(100)]
+        c = Counter("c", "help", names); c.labels(*names).inc(2)
+        h = Histogram("h", "help", buckets=(float("-inf"),)); h.observe(3)
+        tell([c.labels(*names)._value.get(), h._sum.get(), h._buckets[1].get()])
+        tell(percpu_prometheus.status()); tell(scrape())
+        """,
+    )
+    assert own == [2, 3, 1]
+    assert (status[2], len(status[4])) == (["c", "h"], 2)
+    assert seen == {}
 
 
 def test_a_scrape_without_a_file(tmp_path: Path) -> None:
@@ -180,6 +218,23 @@ def test_files_of_the_clients_own_mode_are_named(tmp_path: Path) -> None:
     (seen, status) = run(tmp_path, COUNT)
     assert seen == {"c_total": 1}
     assert ".db files" in status[4][0]
+
+
+def test_a_scrape_of_what_is_no_segment_fails(tmp_path: Path) -> None:
+    """It shows no zeros, and the log has the reason."""
+    (tmp_path / FILE).write_bytes(b"x" * 8192)
+    (number, said) = run(
+        tmp_path,
+        """
+        import errno, percpu
+        try:
+            scrape()
+        except percpu.Error as e:
+            tell(errno.errorcode[e.errno]); tell(percpu_prometheus.status().said)
+        """,
+    )
+    assert number == "EBADMSG"
+    assert f"{tmp_path / FILE} cannot be read" in said[0]
 
 
 def test_a_scrape_goes_on_with_a_new_file(tmp_path: Path) -> None:

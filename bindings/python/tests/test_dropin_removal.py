@@ -48,6 +48,19 @@ def test_a_removed_series_begins_anew(tmp_path: Path, how: str, kind: str) -> No
     assert again == [4 if kind == "Gauge" else 2]
 
 
+def test_a_gauge_of_the_most_recent_value_begins_anew(tmp_path: Path) -> None:
+    (removed, again) = run(
+        tmp_path,
+        """
+        g = Gauge("g", "help", ["a"], multiprocess_mode="mostrecent"); g.labels("x").set(5)
+        g.remove("x"); tell(scrape())
+        g.labels("x"); tell(scrape())
+        """,
+    )
+    assert removed == {}
+    assert again == {"g{a=x}": 0}
+
+
 def test_removed_infos_and_enums(tmp_path: Path) -> None:
     (one, none) = run(
         tmp_path,
@@ -77,6 +90,8 @@ def test_other_processes_count_on(tmp_path: Path) -> None:
             c.remove("x"); h.clear()
         in_child(remove)
         assert scrape() == {}
+        c.remove("x")  # which is gone
+        assert percpu_prometheus.status().said == ()
         kept.inc(); observed.observe(2); observed.observe(3)
         tell({k: v for k, v in scrape().items() if "total" in k or "count" in k})
         """,
@@ -119,6 +134,21 @@ def test_a_value_without_a_series_is_none_of_another(tmp_path: Path) -> None:
     assert seen["c_total{a=x}"] == 1
 
 
+def test_values_of_labels_that_are_numbers(tmp_path: Path) -> None:
+    (one, none) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["a", "b"])
+        c.labels(1, 2); c.labels(1, 3); c.labels(2, 3)
+        c.remove_by_labels({"a": 1, "b": 3}); c.remove(2, 3); tell(sorted(scrape()))
+        c.remove_by_labels({"a": 1}); tell(scrape())
+        """,
+        env={"PYTHONWARNINGS": "ignore"},
+    )
+    assert one == ["c_total{a=1}{b=2}"]
+    assert none == {}
+
+
 def test_clear_takes_series_of_other_processes(tmp_path: Path) -> None:
     (before, after) = run(
         tmp_path,
@@ -133,6 +163,22 @@ def test_clear_takes_series_of_other_processes(tmp_path: Path) -> None:
     )
     assert before == 3
     assert after == {}
+
+
+def test_removal_takes_no_series_of_other_labels(tmp_path: Path) -> None:
+    """Another program has declared the name, so this one counts for itself."""
+    run(tmp_path, 'Counter("c", "help", ["a"]).labels("x").inc()')
+    (seen, own) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["b", "d"]); c.labels("x", "y").inc()
+        c.clear(); c.labels("x", "y").inc(); c.remove("x", "z"); c.remove_by_labels({"b": "w"})
+        tell(scrape()); tell([s.value for s in c.collect()[0].samples if s.name == "c_total"])
+        """,
+        env={"PYTHONWARNINGS": "ignore"},
+    )
+    assert seen == {"c_total{a=x}": 1}
+    assert own == [1]
 
 
 def test_wrong_calls_raise_as_before(tmp_path: Path) -> None:

@@ -46,7 +46,10 @@ def test_the_import_does_not_import_the_client(tmp_path: Path) -> None:
 
 def test_the_client_is_imported_as_before(tmp_path: Path) -> None:
     program = """
-        import importlib, json, sys
+        import importlib.util, json, pkgutil, sys
+        found = importlib.util.find_spec("prometheus_client").loader
+        assert found.is_package("prometheus_client")
+        assert pkgutil.get_data("prometheus_client", "metrics.py")
         import prometheus_client
         spec = prometheus_client.__spec__
         finders = [getattr(f, "__module__", "") for f in sys.meta_path]
@@ -131,6 +134,21 @@ def test_one_sentence_for_a_file_that_cannot_be_had(tmp_path: Path) -> None:
     assert str(tmp_path / "missing" / FILE) in said
 
 
+def test_a_logger_that_raises(tmp_path: Path) -> None:
+    """Counting goes on, and the sentence can be asked for."""
+    (own, said) = run(
+        tmp_path / "missing",
+        """
+        import logging
+        logging.getLogger("percpu_prometheus").addFilter(lambda record: 1 / 0)
+        c = Counter("c", "help"); c.inc()
+        tell(c._value.get()); tell(percpu_prometheus.status().said)
+        """,
+    )
+    assert own == 1
+    assert len(said) == 1
+
+
 def test_values_that_got_the_overflow_are_named_once(tmp_path: Path) -> None:
     (status,) = run(
         tmp_path,
@@ -144,6 +162,8 @@ def test_values_that_got_the_overflow_are_named_once(tmp_path: Path) -> None:
     )
     (said,) = status[4]
     assert said.startswith("c_total: values of labels without a series of their own")
+    (status,) = run(tmp_path, 'Counter("c", "help", ["a"]).labels("new").inc();' + STATUS)
+    assert status[4] == []  # in another process, whose values have series
 
 
 def test_threads_of_a_child_that_begin_at_once(tmp_path: Path) -> None:

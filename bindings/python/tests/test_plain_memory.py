@@ -146,6 +146,7 @@ BAD: dict[str, Callable[[World], object]] = {
     "other info": lambda w: w.segment.info("count", {"b": "1"}),
     "other name": lambda w: w.segment.join("other name"),
     "closed": lambda w: w.closed.counter("other"),
+    "closed with labels": lambda w: w.closed.counter("other", labels=w.labels),
     "no file": lambda w: percpu.Segment(w.path.parent / "none"),
     "no file to read": lambda w: percpu.Reader(w.path.parent / "none"),
     "no descriptor": lambda w: percpu.Reader(-1),

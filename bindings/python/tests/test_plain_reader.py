@@ -4,6 +4,7 @@
 import errno
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -109,6 +110,15 @@ def test_names_are_of_each_metric(tmp_path: Path) -> None:
         (("x", "z"), ("c",), "field", ""),
         (("x",), (), "what", "bytes"),
     ]
+
+
+def test_label_names_of_each_series(tmp_path: Path) -> None:
+    all_labels = [{"a": "1", "b": "2"}, {"a": "1"}, {}, {"a": "1", "b": "2"}, {"a": "1", "c": "2"}]
+    with percpu.Segment(tmp_path / "s", create=True) as segment:
+        for i, labels in enumerate(all_labels):
+            segment.counter(f"c{i}", labels=labels)
+    with percpu.Reader(tmp_path / "s") as reader:
+        assert [one.label_names for one in reader.read()] == [tuple(one) for one in all_labels]
 
 
 def test_info(reader: percpu.Reader) -> None:
@@ -255,6 +265,29 @@ def test_many_series(tmp_path: Path) -> None:
             for _ in range(2):
                 got = {one.label_values[0]: one.value for one in reader.read()}
                 assert got == {f"/{i}": float(i) for i in range(20000)}
+
+
+def test_a_thread_that_is_using_the_reader(reader: percpu.Reader) -> None:
+    """A class of the program, or a finalizer, may call the reader again: it does not wait."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    class Number:
+        def __index__(self) -> int:
+            reader.info()
+            return 0
+
+    reader.read()
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(20)
+    try:
+        with pytest.raises(RuntimeError, match="this thread is using the reader"):
+            reader.exemplars(Number())  # type: ignore[arg-type]
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(reader.exemplars(0)) == 1
 
 
 def test_threads_share_a_reader(path: Path, reader: percpu.Reader) -> None:

@@ -119,6 +119,8 @@ def test_objects_keep_a_closed_segment(tmp_path: Path) -> None:
     histogram = segment.histogram("h")
     stats = segment.stats("s", ["a"])
     family = segment.family("counter", "f", ["a"])
+    with pytest.raises(percpu.Error):
+        segment.join("")
     segment.close()
     with pytest.raises(ValueError, match="the segment is closed"):
         segment.counter("c")
