@@ -17,6 +17,7 @@ from percpu import Reader, _core
 from ._directory import directory
 from ._place import place_of
 from ._say import reason_of, say_once
+from ._values import OVERFLOW
 
 # Metrics of this process whose type a segment does not tell, by their names in it.
 types: dict[str, str] = {}
@@ -35,12 +36,15 @@ def _remove_series(child: Any) -> None:
     """Remove the series of a child for all processes."""
     for value in _values_of(child):
         series = value.handle
+        if series is None:
+            continue
         try:
-            if series is not None:
-                if value.role in (_core.ROLE_GAUGE, _core.ROLE_RECENT):
-                    value.set(0)  # the share of this process, if the series begins anew
-                series.remove()
+            if value.role in (_core.ROLE_GAUGE, _core.ROLE_RECENT):
+                value.set(0)  # the share of this process, if the series begins anew
+            series.remove()
         except OSError as e:
+            if series.overflow is not None:
+                continue  # it has no series of its own
             say_once(f"a series of {child} was not removed: {reason_of(e)}")
 
 
@@ -67,8 +71,10 @@ def _series_in_file(metric: Any) -> list[tuple[str, ...]]:
     except OSError as e:
         say_once(f"series of other processes stay in {metric}: {reason_of(e)}")
         return []
-    found = (s for s in all_series if s.name in names and s.label_names[:n] == labels)
-    return list(dict.fromkeys(s.label_values[:n] for s in found))
+    found = (
+        s.label_values[:n] for s in all_series if s.name in names and s.label_names[:n] == labels
+    )
+    return [key for key in dict.fromkeys(found) if key != (OVERFLOW,) * n]  # which stays
 
 
 def _take_all(metric: Any, which: Callable[[tuple[str, ...]], bool]) -> list[Any]:

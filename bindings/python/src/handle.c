@@ -84,6 +84,24 @@ void *core_handle_find(struct core_handle *s)
 	return e == 0 ? handle : __atomic_load_n(&s->object, __ATOMIC_RELAXED);
 }
 
+/* Declare the metric of d, which has no labels. Returns 0 or -errno. */
+static int declare_single(struct core_handle *s, const struct percpu_declaration *d)
+{
+	const struct percpu_metric m = { .size = sizeof(m), .name = d->name, .help = d->help };
+
+	switch (d->kind) {
+	case PERCPU_METRIC_FCOUNTER:
+		return percpu_segment_fcounter(s->segment->s, &m,
+					       (struct percpu_fcounter **)&s->object);
+	case PERCPU_METRIC_HISTOGRAM:
+		return percpu_segment_histogram(s->segment->s, &m, d->histogram,
+						(struct percpu_histogram **)&s->object);
+	default:
+		return percpu_segment_owned_fgauge(s->segment->s, &m, d->flags,
+						   (struct percpu_owned_fgauge **)&s->object);
+	}
+}
+
 /* Return how often values got the overflow, in all processes. */
 static uint64_t overflows_of(const struct percpu_family *f)
 {
@@ -98,10 +116,8 @@ static int declare_series(struct core_handle *s, struct percpu_declaration *d, b
 	void *handle;
 	int e;
 
-	if (d->labels == 0) {
-		d->ret.counter = (struct percpu_counter **)&s->object; /* any kind */
-		return percpu_segment_declare(s->segment->s, d, 1);
-	}
+	if (d->labels == 0)
+		return declare_single(s, d);
 	d->cap = PERCPU_FAMILY_CAP;
 	e = percpu_segment_family(s->segment->s, d, &s->family);
 	if (e != 0)

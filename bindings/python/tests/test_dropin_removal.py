@@ -274,3 +274,18 @@ def test_an_enum_is_removed(tmp_path: Path) -> None:
         """,
     )
     assert told == [{"e{e=a}{l=y}": 0, "e{e=b}{l=y}": 1}]
+
+
+def test_clear_says_nothing_of_the_overflow(tmp_path: Path) -> None:
+    (seen, said) = run(
+        tmp_path,
+        """
+        c = Counter("c", "help", ["a"])
+        c.labels("x").inc(); c.labels("y" * 5000).inc()
+        c.clear()
+        tell({k: v for k, v in scrape().items() if k.startswith("c_")})
+        tell(percpu_prometheus.status().said)
+        """,
+    )
+    assert seen == {"c_total{a=_overflow}": 1}
+    assert len(said) == 1  # that these values got it
