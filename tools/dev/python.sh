@@ -107,6 +107,7 @@ test_python_again()
 	python_gcc && python_asan || return
 	record PASS 'python: build with sanitizers'
 	step 'python: tests with sanitizers' pytest_asan
+	step "python: the client's own tests" pytest_of python-upstream -m whole $distribution/tests/upstream
 }
 
 await_python()
