@@ -25,7 +25,9 @@
 
 /* Sanitizers wrap these calls themselves. Such builds use the generic backend, or accept that
  * no such child may count. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(PERCPU_NO_WRAP)
+/* Asked for. */
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PERCPU_NO_WRAP
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -82,10 +82,12 @@ python_asan()
 		-Csetup-args=-Doptimization=1
 }
 
-# Python allocates what it never frees: leaks are looked for by tests/unit.
+# Python allocates what it never frees: leaks are looked for by tests/unit. Tests that look at the
+# memory of the process allow little for what was freed and is not used again.
 pytest_asan()
 {
-	local -x ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 PYTHONPATH=$python/asan-site
+	local -x ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=16
+	local -x UBSAN_OPTIONS=halt_on_error=1 PYTHONPATH=$python/asan-site
 	local -x LD_PRELOAD
 	LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
 	pytest_of python-asan $distribution/tests
