@@ -6,10 +6,11 @@ it is "bin", or of tests/TARGET.rs. There is one copy of the code. A bug is patc
 and the patch is taken back.
 """
 
-import contextlib
 import pathlib
 import shutil
 import subprocess
+
+from planted import in_code, judge_tests, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 120
@@ -41,16 +42,6 @@ def cargo(directory, test, *arguments):
     return command + (list(arguments) or ["--", "--exact", name])
 
 
-def run(command, seconds=None):
-    """Return (status, output) of a command; None for the status if it took too long."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, timeout=seconds
-        )
-        return done.returncode, done.stdout + done.stderr
-    return None, ""
-
-
 def judge_test(directory, test, tries):
     """Return whether the test fails, and a word that says how it ended otherwise."""
     status, output = run(cargo(directory, test, "--no-run"))
@@ -69,20 +60,10 @@ def judge_test(directory, test, tries):
 
 def judge(directory, patch, tests):
     """Return (PASS or FAIL, why) of the tests, with the bug of a patch; None: without any."""
-    command = ["patch", "-s", "-p1", "-d", directory / "code", "-i", patch]
-    if patch is not None:
-        status, output = run([*command, "--dry-run"])
-        if status != 0:
-            return "FAIL", f"{patch.name} does not apply: the bug must follow the code\n{output}"
-        run(command)
-    try:
-        for test in tests:
-            seen, how = judge_test(directory, test, TRIES if patch is not None else 1)
-            if seen is None:
-                return "FAIL", f"{test}: {how}"
-            if seen != (patch is not None):
-                return "FAIL", f"fails without a bug: {test}" if seen else f"survived {test}"
-    finally:
-        if patch is not None:
-            run([*command, "-R"])
-    return "PASS", ("seen by " + ", ".join(tests)) if patch is not None else f"{len(tests)} tests"
+    tries = TRIES if patch is not None else 1
+    with in_code(directory / "code", patch) as wrong:
+        if wrong:
+            return "FAIL", wrong
+        return judge_tests(
+            tests, lambda test: judge_test(directory, test, tries), patch is not None
+        )

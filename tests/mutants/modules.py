@@ -6,33 +6,18 @@ is one copy of the code. A bug is patched into it, what changed is compiled, and
 back. Meson, pytest and prometheus_client are those of the interpreter that runs this.
 """
 
-import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
+from planted import in_code, judge_tests, run
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 120
 TRIES = 3  # what depends on how processes run may hide a bug at times
 PASSED, FAILED = 0, 1  # as pytest exits
-
-
-def run(command, seconds=None, **options):
-    """Return (status, output) of a command; None for the status if it took too long."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=seconds,
-            **options,
-        )
-        return done.returncode, done.stdout + done.stderr
-    return None, ""
 
 
 def copy_code(directory):
@@ -78,22 +63,10 @@ def judge_test(directory, test, tries):
 
 def judge(directory, patch, tests):
     """Return (PASS or FAIL, why) of the tests, with the bug of a patch; None: without any."""
-    command = ["patch", "-s", "-p1", "-d", directory / "code", "-i", patch]
-    if patch is not None:
-        status, output = run([*command, "--dry-run"])
-        if status != 0:
-            return "FAIL", f"{patch.name} does not apply: the bug must follow the code\n{output}"
-        run(command)
-    try:
-        if wrong := build(directory):
-            return "FAIL", f"not built:\n{wrong}"
-        for test in tests:
-            seen, how = judge_test(directory, test, TRIES if patch is not None else 1)
-            if seen is None:
-                return "FAIL", f"{test}: {how}"
-            if seen != (patch is not None):
-                return "FAIL", f"fails without a bug: {test}" if seen else f"survived {test}"
-    finally:
-        if patch is not None:
-            run([*command, "-R"])
-    return "PASS", ("seen by " + ", ".join(tests)) if patch is not None else f"{len(tests)} tests"
+    tries = TRIES if patch is not None else 1
+    with in_code(directory / "code", patch) as wrong:
+        if wrong := wrong or build(directory):
+            return "FAIL", wrong
+        return judge_tests(
+            tests, lambda test: judge_test(directory, test, tries), patch is not None
+        )
