@@ -37,11 +37,6 @@ static PyObject *encode_all(PyObject *texts)
 	return all;
 }
 
-static Py_ssize_t label_count(PyObject *texts)
-{
-	return PyTuple_Size(texts);
-}
-
 static void texts_of(PyObject *texts, struct percpu_text *out)
 {
 	for (Py_ssize_t i = 0; i < PyTuple_Size(texts); i++) {
@@ -160,11 +155,11 @@ static int handle_open(struct core_handle *s, struct percpu_declaration *d, PyOb
 
 	if (names == NULL)
 		return -1;
-	d->labels = (size_t)label_count(names);
-	if (d->labels > PERCPU_METRIC_LABELS || label_count(s->values) != label_count(names)) {
+	d->labels = (size_t)PyTuple_Size(names);
+	if (d->labels > PERCPU_METRIC_LABELS || PyTuple_Size(s->values) != PyTuple_Size(names)) {
 		Py_DECREF(names);
 		PyErr_Format(PyExc_ValueError, "%zu names of labels and %zd values: at most %d",
-			     d->labels, label_count(s->values), PERCPU_METRIC_LABELS);
+			     d->labels, PyTuple_Size(s->values), PERCPU_METRIC_LABELS);
 		return -1;
 	}
 	strings_of(names, strings);
